@@ -1,0 +1,66 @@
+# make demo and make test do all set-up themselves; the rest is for people who change the code.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
+BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WERROR=ON
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test lint format stubs sanitize tsan bench clean
+
+demo: $(VENV)/built
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/built
+	$(BIN)/python -m pytest -n $(shell nproc) --dist loadgroup
+
+lint: $(VENV)/built
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
+	$(BIN)/mypy
+
+format: $(VENV)/built
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(SOURCES)
+
+stubs: $(VENV)/built
+	$(BIN)/python -m nanobind.stubgen -m blockgreedy._core -o src/blockgreedy/_core.pyi
+
+# The whole suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer.
+sanitize: .venv-asan/built
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 BLOCKGREEDY_SANITIZED=1 \
+	.venv-asan/bin/python -m pytest -p no:cacheprovider
+
+# The tests that use several threads, under ThreadSanitizer.
+tsan: .venv-tsan/built
+	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=1 \
+	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
+
+bench: $(VENV)/built
+	$(BIN)/python benchmarks/family.py
+
+clean:
+	rm -rf .venv .venv-asan .venv-tsan build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/tools: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python tools/requirements.py dev | $(BIN)/python -m pip install -q -r /dev/stdin
+	touch $@
+
+$(VENV)/built: $(VENV)/tools $(SOURCES) CMakeLists.txt
+	$(BIN)/python -m pip install $(BUILD_FLAGS) -e .
+	touch $@
+
+# Sanitized builds borrow the packages of the main environment and install a plain copy of ours beside them.
+.venv-asan/built: SANITIZE = address,undefined
+.venv-tsan/built: SANITIZE = thread
+.venv-asan/built .venv-tsan/built: $(VENV)/tools $(SOURCES) CMakeLists.txt $(wildcard src/blockgreedy/*.py src/blockgreedy/*/*.py)
+	test -d $(@D) || $(PYTHON) -m venv $(@D)
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > $$(echo $(@D)/lib/python3*/site-packages)/borrowed.pth
+	$(@D)/bin/python -m pip install $(BUILD_FLAGS) -C build-dir=build/$(@D) -C cmake.define.BLOCKGREEDY_SANITIZE=$(SANITIZE) --force-reinstall .
+	touch $@

@@ -1,0 +1,429 @@
+// The only file that knows Python: arrays in, arrays out, signals.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "blockgreedy/block_greedy.hpp"
+#include "blockgreedy/certificate.hpp"
+#include "blockgreedy/generate.hpp"
+#include "blockgreedy/partition.hpp"
+#include "blockgreedy/random.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace blockgreedy {
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Columns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+
+// A NumPy array that takes over the vector's memory.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> give_away(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return {kept->data(), {kept->size()}, owner};
+}
+
+// A read-only view of memory that `owner` keeps alive.
+nb::ndarray<nb::numpy, const double, nb::ndim<1>> look_at(const std::vector<double>& values, nb::handle owner) {
+  return {values.data(), {values.size()}, owner};
+}
+
+// Hears Ctrl-C (any Python signal handler) from inside the core without holding the GIL meanwhile.
+class SignalHook {
+ public:
+  bool poll() {
+    nb::gil_scoped_acquire gil;
+    if (!interrupted_ && PyErr_CheckSignals() != 0) {
+      PyErr_Fetch(&type_, &value_, &traceback_);
+      interrupted_ = true;
+    }
+    return interrupted_;
+  }
+  // With the GIL held: true if it was Ctrl-C; any other exception of a handler is raised here.
+  bool take() {
+    if (!interrupted_) return false;
+    interrupted_ = false;
+    const bool is_keyboard = PyErr_GivenExceptionMatches(type_, PyExc_KeyboardInterrupt) != 0;
+    PyErr_Restore(type_, value_, traceback_);
+    if (!is_keyboard) throw nb::python_error();
+    PyErr_Clear();
+    return true;
+  }
+
+ private:
+  bool interrupted_ = false;
+  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
+};
+
+// A matrix and the arrays it looks at.
+struct HeldMatrix {
+  Matrix matrix;
+  std::vector<nb::object> arrays;
+
+  std::int64_t n_rows() const { return std::visit([](const auto& v) { return v.n_rows; }, matrix); }
+  std::int64_t n_cols() const { return std::visit([](const auto& v) { return v.n_cols; }, matrix); }
+  std::int64_t n_nonzeros() const { return std::visit([](const auto& v) { return v.n_nonzeros(); }, matrix); }
+};
+
+template <class T, class Pointer>
+HeldMatrix hold_csc(std::int64_t n_rows, Vector<Pointer> indptr, Vector<std::int32_t> indices, Vector<T> data) {
+  if (indptr.size() < 1) throw std::invalid_argument("indptr must not be empty");
+  const auto n_cols = static_cast<std::int64_t>(indptr.size()) - 1;
+  const Pointer last = indptr.data()[n_cols];
+  if (last < 0 || static_cast<std::size_t>(last) > indices.size() || static_cast<std::size_t>(last) > data.size()) {
+    throw std::invalid_argument("indptr points past the end of indices or data");
+  }
+  return {CscView<T>{n_rows, n_cols, indptr.data(), sizeof(Pointer) == 8, indices.data(), data.data()},
+          {nb::cast(indptr), nb::cast(indices), nb::cast(data)}};
+}
+
+template <class T>
+HeldMatrix hold_dense(Columns<T> x) {
+  return {DenseView<T>{static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)), x.data()},
+          {nb::cast(x)}};
+}
+
+std::string find_fault(const HeldMatrix& held, int n_threads) {
+  nb::gil_scoped_release release;
+  ThreadTeam team(n_threads);
+  return describe_fault(held.matrix, team);
+}
+
+using OptionalVector = std::optional<Vector<double>>;
+
+void check_size(const char* name, std::size_t got, std::int64_t wanted) {
+  if (static_cast<std::int64_t>(got) != wanted) {
+    throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) + ", expected " +
+                                std::to_string(wanted));
+  }
+}
+
+// The objective and its certificate passes, with the threads that run them.
+class Model {
+ public:
+  Model(nb::object held, Vector<double> y, int loss, double delta, double alpha, double l2, OptionalVector weights,
+        std::variant<double, Vector<double>> lower, std::variant<double, Vector<double>> upper, int n_threads)
+      : held_object(held), held(nb::cast<const HeldMatrix&>(held)), y_(y), weights_(weights), team(n_threads, [this] { return hook.poll(); }) {
+    check_size("y", y.size(), this->held.n_rows());
+    if (const auto* array = std::get_if<Vector<double>>(&lower)) lower_ = *array;
+    else target.penalty.lower_all = std::get<double>(lower);
+    if (const auto* array = std::get_if<Vector<double>>(&upper)) upper_ = *array;
+    else target.penalty.upper_all = std::get<double>(upper);
+    for (const auto* option : {&weights_, &lower_, &upper_}) {
+      if (*option) check_size("weights, lower and upper", (*option)->size(), this->held.n_cols());
+    }
+    if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
+    target.y = y.data();
+    target.loss = {static_cast<LossKind>(loss), delta};
+    target.penalty.alpha = alpha;
+    target.penalty.l2 = l2;
+    if (weights_) target.penalty.weights = weights_->data();
+    if (lower_) target.penalty.lower = lower_->data();
+    if (upper_) target.penalty.upper = upper_->data();
+  }
+
+  // Runs f without the GIL; Ctrl-C during a pass is raised, since half a pass has no meaning.
+  template <class F>
+  auto pass(F&& f) {
+    team.clear_stop();
+    auto result = [&] {
+      nb::gil_scoped_release release;
+      return f();
+    }();
+    if (hook.take()) {
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
+      throw nb::python_error();
+    }
+    return result;
+  }
+
+  double objective_at(Vector<double> w, Vector<double> Xw) {
+    check_size("w", w.size(), held.n_cols());
+    check_size("Xw", Xw.size(), held.n_rows());
+    return pass([&] { return objective(target, held.n_rows(), held.n_cols(), w.data(), Xw.data(), team); });
+  }
+  nb::ndarray<nb::numpy, double, nb::ndim<1>> predict_at(Vector<double> w) {
+    check_size("w", w.size(), held.n_cols());
+    std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
+    pass([&] { predict(held.matrix, w.data(), Xw.data()); return 0; });
+    return give_away(std::move(Xw));
+  }
+  nb::ndarray<nb::numpy, double, nb::ndim<1>> products(Vector<double> r) {
+    check_size("r", r.size(), held.n_rows());
+    std::vector<double> out(static_cast<std::size_t>(held.n_cols()));
+    pass([&] { column_products(held.matrix, r.data(), out.data(), team); return 0; });
+    return give_away(std::move(out));
+  }
+  double alpha_needed_by(Vector<double> theta, bool at_null) {
+    check_size("theta", theta.size(), held.n_rows());
+    return pass([&] { return alpha_needed(held.matrix, target.penalty, theta.data(), at_null, team); });
+  }
+  double conjugate_at(Vector<double> theta, double scale) {
+    check_size("theta", theta.size(), held.n_rows());
+    return pass([&] { return penalty_conjugate(held.matrix, target.penalty, theta.data(), scale, team); });
+  }
+  double residual_at(Vector<double> w, Vector<double> theta) {
+    check_size("w", w.size(), held.n_cols());
+    check_size("theta", theta.size(), held.n_rows());
+    return pass([&] { return kkt_residual(held.matrix, target.penalty, w.data(), theta.data(), team); });
+  }
+
+  nb::object held_object;
+  const HeldMatrix& held;
+
+ private:
+  Vector<double> y_;
+  OptionalVector weights_, lower_, upper_;
+
+ public:
+  SignalHook hook;
+  ThreadTeam team;
+  Target target{};
+};
+
+class PyBlockGreedy {
+ public:
+  PyBlockGreedy(nb::object model, Vector<std::int32_t> block_of, std::int64_t n_blocks, std::int64_t blocks_per_iter,
+                std::int64_t per_block, int update, int greedy_rule, int scan, bool atomic, double inner_tol,
+                std::int64_t max_sweeps, std::uint64_t seed)
+      : model_object_(model), model_(nb::cast<Model&>(model)), block_of_(block_of) {
+    check_size("block_of", block_of.size(), model_.held.n_cols());
+    if (n_blocks < 1 || blocks_per_iter < 1 || blocks_per_iter > n_blocks || per_block < 1) {
+      throw std::invalid_argument("need 1 <= blocks_per_iter <= n_blocks and per_block >= 1");
+    }
+    for (std::size_t j = 0; j < block_of.size(); ++j) {
+      if (block_of.data()[j] < 0 || block_of.data()[j] >= n_blocks) throw std::invalid_argument("block_of out of range");
+    }
+    const BlockGreedyOptions options{n_blocks, blocks_per_iter, per_block, static_cast<UpdateRule>(update),
+                                     static_cast<GreedyRule>(greedy_rule), static_cast<ScanMode>(scan), atomic,
+                                     inner_tol, max_sweeps, seed};
+    nb::gil_scoped_release release;
+    solver_ = make_block_greedy(model_.held.matrix, model_.target, options, block_of_.data(), model_.team);
+  }
+
+  // (iterations done, interrupted by Ctrl-C)
+  nb::tuple run(std::int64_t n_iter, double max_seconds) {
+    model_.team.clear_stop();
+    std::int64_t done = 0;
+    {
+      nb::gil_scoped_release release;
+      done = solver_->run(n_iter, max_seconds);
+    }
+    const bool interrupted = model_.hook.take();
+    return nb::make_tuple(done, interrupted);
+  }
+  void set_weights(Vector<double> w) {
+    check_size("w", w.size(), model_.held.n_cols());
+    nb::gil_scoped_release release;
+    solver_->set_weights(w.data());
+  }
+  void update_with(const std::vector<std::int32_t>& features) {
+    for (std::int32_t j : features) {
+      if (j < 0 || j >= model_.held.n_cols()) throw std::invalid_argument("feature out of range");
+    }
+    nb::gil_scoped_release release;
+    solver_->update_with(features);
+  }
+  double current_objective() {
+    return model_.pass([&] {
+      return objective(model_.target, model_.held.n_rows(), model_.held.n_cols(), solver_->state.w.data(),
+                       solver_->state.Xw.data(), model_.team);
+    });
+  }
+  const BlockGreedy& solver() const { return *solver_; }
+
+ private:
+  nb::object model_object_;
+  Model& model_;
+  Vector<std::int32_t> block_of_;
+  std::unique_ptr<BlockGreedy> solver_;
+};
+
+std::vector<double> evaluate_loss(int loss, const std::string& what, Vector<double> y, Vector<double> t, double delta) {
+  if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
+  check_size("t", t.size(), static_cast<std::int64_t>(y.size()));
+  const LossKernels& table = kernels().losses[static_cast<std::size_t>(loss)];
+  std::vector<double> out(y.size());
+  const auto n = static_cast<std::int64_t>(y.size());
+  if (what == "value") table.values(y.data(), t.data(), n, delta, out.data());
+  else if (what == "deriv") table.derivs(y.data(), t.data(), n, delta, out.data());
+  else if (what == "curvature") table.curvatures(y.data(), t.data(), n, delta, out.data());
+  else if (what == "conjugate") table.conjugates(y.data(), t.data(), n, delta, out.data());
+  else throw std::invalid_argument("what must be value, deriv, curvature or conjugate");
+  return out;
+}
+
+double evaluate_penalty(const std::string& what, double l1, double l2, double lower, double upper, double a, double b,
+                        double c, double d) {
+  const CoordinatePenalty coordinate{l1, l2, lower, upper};
+  if (what == "value") return coordinate.value(a);
+  if (what == "prox") return coordinate.prox(a, b, c);
+  if (what == "gain") return coordinate.gain(a, b, c, d);
+  if (what == "conjugate") return coordinate.conjugate(a);
+  if (what == "subgradient_distance") return coordinate.subgradient_distance(a, b);
+  throw std::invalid_argument("what must be value, prox, gain, conjugate or subgradient_distance");
+}
+
+void bind_matrix(nb::module_& m) {
+  nb::class_<HeldMatrix>(m, "Matrix", "A design matrix the core looks at without copying it.")
+      .def_prop_ro("n_rows", &HeldMatrix::n_rows)
+      .def_prop_ro("n_cols", &HeldMatrix::n_cols)
+      .def_prop_ro("n_nonzeros", &HeldMatrix::n_nonzeros);
+  m.def("csc", &hold_csc<float, std::int32_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
+  m.def("csc", &hold_csc<float, std::int64_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
+  m.def("csc", &hold_csc<double, std::int32_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
+  m.def("csc", &hold_csc<double, std::int64_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
+  m.def("dense", &hold_dense<float>, "x"_a.noconvert());
+  m.def("dense", &hold_dense<double>, "x"_a.noconvert());
+  m.def("find_fault", &find_fault, "matrix"_a, "n_threads"_a,
+        "\"\" for a sound matrix, else one of indptr, range, unsorted, finite.");
+}
+
+void bind_solver(nb::module_& m) {
+  nb::class_<Model>(m, "Model", "Objective and certificate passes over one matrix.")
+      .def(nb::init<nb::object, Vector<double>, int, double, double, double, OptionalVector,
+                    std::variant<double, Vector<double>>, std::variant<double, Vector<double>>, int>(),
+           "matrix"_a, "y"_a, "loss"_a, "delta"_a, "alpha"_a, "l2"_a, "weights"_a.none(), "lower"_a, "upper"_a,
+           "n_threads"_a)
+      .def("objective", &Model::objective_at, "w"_a, "Xw"_a)
+      .def("predict", &Model::predict_at, "w"_a)
+      .def("column_products", &Model::products, "r"_a)
+      .def("alpha_needed", &Model::alpha_needed_by, "theta"_a, "at_null"_a)
+      .def("penalty_conjugate", &Model::conjugate_at, "theta"_a, "scale"_a)
+      .def("kkt_residual", &Model::residual_at, "w"_a, "theta"_a);
+  nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/blockgreedy/block_greedy.hpp.")
+      .def(nb::init<nb::object, Vector<std::int32_t>, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool,
+                    double, std::int64_t, std::uint64_t>(),
+           "model"_a, "block_of"_a, "n_blocks"_a, "blocks_per_iter"_a, "per_block"_a, "update"_a, "greedy_rule"_a,
+           "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a)
+      .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a)
+      .def("set_weights", &PyBlockGreedy::set_weights, "w"_a)
+      .def("update_with", &PyBlockGreedy::update_with, "features"_a)
+      .def("objective", &PyBlockGreedy::current_objective)
+      .def_prop_ro("coef", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.w, self); })
+      .def_prop_ro("Xw", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.Xw, self); })
+      .def_prop_ro("derivs", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.derivs, self); })
+      .def_prop_ro("accepted", [](const PyBlockGreedy& self) { return self.solver().accepted; })
+      .def_prop_ro("n_iter", [](const PyBlockGreedy& self) { return self.solver().counters.n_iter; })
+      .def_prop_ro("nonzeros_touched", [](const PyBlockGreedy& self) { return self.solver().counters.nonzeros_touched; })
+      .def_prop_ro("critical_nonzeros", [](const PyBlockGreedy& self) { return self.solver().counters.critical_nonzeros; });
+}
+
+void bind_partition(nb::module_& m) {
+  m.def("random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
+        "n"_a, "seed"_a);
+  m.def("cluster_features", [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
+    std::vector<std::int32_t> block_of;
+    {
+      nb::gil_scoped_release release;
+      ThreadTeam team(n_threads);
+      block_of = cluster_features(held.matrix, n_blocks, team);
+    }
+    return give_away(std::move(block_of));
+  }, "matrix"_a, "n_blocks"_a, "n_threads"_a);
+}
+
+// ---- generators: sizes first, then contents, into NumPy's own memory ----
+template <class T>
+using Buffer = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class F>
+void generate(int n_threads, F&& f) {
+  SignalHook hook;
+  {
+    nb::gil_scoped_release release;
+    ThreadTeam team(n_threads, [&] { return hook.poll(); });
+    f(team);
+  }
+  if (hook.take()) {
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
+}
+
+template <class Shape>
+void check_buffers(const Shape& shape, std::int64_t n_compressed, Vector<std::int64_t> indptr, std::size_t n_indices,
+                   std::size_t n_data, std::size_t n_labels) {
+  check_size("indptr", indptr.size(), n_compressed + 1);
+  check_size("indices", n_indices, indptr.data()[n_compressed]);
+  check_size("data", n_data, indptr.data()[n_compressed]);
+  check_size("labels", n_labels, shape.n_samples);
+}
+
+void bind_generators(nb::module_& m) {
+  m.def("kdda_pointers", [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
+                            Buffer<std::int64_t> indptr, int n_threads) {
+    check_size("indptr", indptr.size(), n_features + 1);
+    const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
+    generate(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
+  }, "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
+  m.def("kdda_fill", [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
+                        Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data,
+                        Buffer<std::int8_t> labels, int n_threads) {
+    const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
+    check_buffers(shape, n_features, indptr, indices.size(), data.size(), labels.size());
+    generate(n_threads, [&](ThreadTeam& team) {
+      kdda_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
+    });
+  }, "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+     "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
+  m.def("text_pointers", [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
+                            std::uint64_t seed, Buffer<std::int64_t> indptr, int n_threads) {
+    check_size("indptr", indptr.size(), n_samples + 1);
+    const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
+    generate(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
+  }, "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
+  m.def("text_fill", [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
+                        std::uint64_t seed, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices,
+                        Buffer<float> data, Buffer<std::int8_t> labels, int n_threads) {
+    const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
+    check_buffers(shape, n_samples, indptr, indices.size(), data.size(), labels.size());
+    generate(n_threads, [&](ThreadTeam& team) {
+      text_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
+    });
+  }, "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
+     "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
+}
+
+void bind_parts(nb::module_& m) {
+  m.def("isa", [] { return kernels().name; }, "The instruction set the hot loops run on.");
+  m.def("evaluate_loss", &evaluate_loss, "loss"_a, "what"_a, "y"_a, "t"_a, "delta"_a);
+  m.def("evaluate_penalty", &evaluate_penalty, "what"_a, "l1"_a, "l2"_a, "lower"_a, "upper"_a, "a"_a, "b"_a = 0.0,
+        "c"_a = 0.0, "d"_a = 0.0);
+  m.def("draw_subset", [](std::uint64_t seed, std::int64_t m_, std::int64_t k, std::int64_t repeats) {
+    Random random(seed);
+    SubsetSampler sampler;
+    std::vector<std::int32_t> subset;
+    std::vector<std::vector<std::int32_t>> all;
+    for (std::int64_t r = 0; r < repeats; ++r) {
+      sampler.draw(random, m_, k, subset);
+      all.push_back(subset);
+    }
+    return all;
+  }, "seed"_a, "m"_a, "k"_a, "repeats"_a);
+}
+
+}  // namespace
+}  // namespace blockgreedy
+
+NB_MODULE(_core, m) {
+  m.doc() = "The compiled core of blockgreedy.";
+  blockgreedy::bind_matrix(m);
+  blockgreedy::bind_solver(m);
+  blockgreedy::bind_partition(m);
+  blockgreedy::bind_generators(m);
+  blockgreedy::bind_parts(m);
+}

@@ -1,0 +1,36 @@
+// One pass over the columns each: what objective, duality gap and optimality residual need of X.
+#pragma once
+
+#include "blockgreedy/model.hpp"
+
+namespace blockgreedy {
+
+// out_j = x_j·r: the plain gradient pass, which every other scan is measured against.
+void column_products(const Matrix& matrix, const double* r, double* out, ThreadTeam& team);
+
+// Xw for the nonzero entries of w.
+void predict(const Matrix& matrix, const double* w, double* Xw);
+
+// (1/n) Σ loss + Σ penalty, summed in fixed runs.
+double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,
+                 ThreadTeam& team);
+
+// The smallest alpha for which theta satisfies every inequality of the dual; with at_null, for which weights
+// of 0 are optimal (features that can move up to a bound count too). Features with u_j = 0 are left out.
+double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null,
+                    ThreadTeam& team);
+
+// Σ_j penalty_j*(-scale x_j·theta), features with an equality constraint left out.
+double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const double* theta, double scale,
+                         ThreadTeam& team);
+
+// Largest distance of -gradient to the subdifferential, gradient = x_j·theta.
+double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* w, const double* theta,
+                    ThreadTeam& team);
+
+// An unpenalised, unbounded feature: it makes an equality in the dual.
+inline bool is_free(const CoordinatePenalty& c) {
+  return c.l1 == 0 && c.l2 == 0 && c.lower == -infinity && c.upper == infinity;
+}
+
+}  // namespace blockgreedy

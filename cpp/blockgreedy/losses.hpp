@@ -1,0 +1,148 @@
+// Scalar maths of each loss: value, deriv, curvature (second derivative), conjugate; twin of losses.py.
+// A loss never sees X. y is the target (±1 for the two classification losses), t the prediction, u a dual
+// value. Vector loops over these functions are compiled per instruction set in kernels_impl.hpp, hence no
+// calls into the standard library outside of the conjugates, and no branches.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "blockgreedy/views.hpp"
+
+namespace blockgreedy {
+
+enum class LossKind : int { squared, logistic, squared_hinge, huber };
+inline constexpr int n_losses = 4;
+
+struct Loss {
+  LossKind kind = LossKind::squared;
+  double delta = 1.0;  // Huber only
+
+  // sup of the second derivative: beta in the paper.
+  double smoothness() const {
+    switch (kind) {
+      case LossKind::logistic: return 0.25;
+      case LossKind::squared_hinge: return 2.0;
+      default: return 1.0;
+    }
+  }
+};
+
+namespace scalar {
+
+// exp(x) for x <= 0 within 1 ulp, vectorisable: 2^k exp(r), |r| <= ln2/2, Taylor to r^13 (error 4e-18).
+BLOCKGREEDY_INLINE double exp_negative(double x) {
+  x = x < -708.0 ? -708.0 : x;
+  constexpr double shift = 0x1.8p52;  // adding it leaves round(x / ln 2) in the low bits
+  const double shifted = x * 1.4426950408889634 + shift;
+  const double k = shifted - shift;
+  const double r = (x - k * 0x1.62e42fefa39efp-1) - k * 0x1.abc9e3b39803fp-56;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  const std::int64_t bits = (__builtin_bit_cast(std::int64_t, shifted) << 52) + (std::int64_t{1023} << 52);
+  return p * __builtin_bit_cast(double, bits);
+}
+
+// log(1 + e) for 0 <= e <= 1, accurate for tiny e: 2 atanh(s) with s = f / (2 + f), |s| <= 0.172.
+BLOCKGREEDY_INLINE double log1p_unit(double e) {
+  const bool large = e > 0.41421356237309503;  // then log(1 + e) = log 2 + log(1 + (e - 1) / 2)
+  const double f = large ? (e - 1.0) * 0.5 : e;
+  const double s = f / (2.0 + f);
+  const double z = s * s;
+  double p = 1.0 / 21.0;
+  p = p * z + 1.0 / 19.0;
+  p = p * z + 1.0 / 17.0;
+  p = p * z + 1.0 / 15.0;
+  p = p * z + 1.0 / 13.0;
+  p = p * z + 1.0 / 11.0;
+  p = p * z + 1.0 / 9.0;
+  p = p * z + 1.0 / 7.0;
+  p = p * z + 1.0 / 5.0;
+  p = p * z + 1.0 / 3.0;
+  return (large ? 0.6931471805599453 : 0.0) + 2.0 * (s + s * z * p);
+}
+
+BLOCKGREEDY_INLINE double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0.0; }
+
+}  // namespace scalar
+
+struct SquaredLoss {
+  static BLOCKGREEDY_INLINE double value(double y, double t, double) { return 0.5 * (t - y) * (t - y); }
+  static BLOCKGREEDY_INLINE double deriv(double y, double t, double) { return t - y; }
+  static BLOCKGREEDY_INLINE double curvature(double, double, double) { return 1.0; }
+  static BLOCKGREEDY_INLINE double conjugate(double y, double u, double) { return u * (0.5 * u + y); }
+};
+
+struct LogisticLoss {
+  static BLOCKGREEDY_INLINE double value(double y, double t, double) {
+    const double margin = y * t;
+    const double below = margin < 0 ? -margin : 0.0;
+    return scalar::log1p_unit(scalar::exp_negative(-__builtin_fabs(margin))) + below;
+  }
+  static BLOCKGREEDY_INLINE double deriv(double y, double t, double) {
+    const double margin = y * t;
+    const double e = scalar::exp_negative(-__builtin_fabs(margin));
+    return -y * ((margin < 0 ? 1.0 : e) / (1.0 + e));
+  }
+  static BLOCKGREEDY_INLINE double curvature(double y, double t, double) {
+    const double e = scalar::exp_negative(-__builtin_fabs(y * t));
+    return e / ((1.0 + e) * (1.0 + e));
+  }
+  static BLOCKGREEDY_INLINE double conjugate(double y, double u, double) {
+    const double a = -y * u;  // the probability of the other class
+    if (!(a >= 0.0 && a <= 1.0)) return std::numeric_limits<double>::infinity();
+    return scalar::x_log_x(a) + scalar::x_log_x(1.0 - a);
+  }
+};
+
+struct SquaredHingeLoss {
+  static BLOCKGREEDY_INLINE double shortfall(double y, double t) {
+    const double m = 1.0 - y * t;
+    return m < 0 ? 0.0 : m;  // NaN stays NaN
+  }
+  static BLOCKGREEDY_INLINE double value(double y, double t, double) {
+    const double m = shortfall(y, t);
+    return m * m;
+  }
+  static BLOCKGREEDY_INLINE double deriv(double y, double t, double) { return -2.0 * y * shortfall(y, t); }
+  static BLOCKGREEDY_INLINE double curvature(double y, double t, double) { return y * t < 1.0 ? 2.0 : 0.0; }
+  static BLOCKGREEDY_INLINE double conjugate(double y, double u, double) {
+    const double a = -y * u;
+    if (!(a >= 0.0)) return std::numeric_limits<double>::infinity();
+    return a * (0.25 * a - 1.0);
+  }
+};
+
+struct HuberLoss {
+  static BLOCKGREEDY_INLINE double value(double y, double t, double delta) {
+    const double r = __builtin_fabs(t - y);
+    return r > delta ? delta * (r - 0.5 * delta) : 0.5 * r * r;
+  }
+  static BLOCKGREEDY_INLINE double deriv(double y, double t, double delta) {
+    const double r = t - y;
+    const double capped = r > delta ? delta : r;
+    return capped < -delta ? -delta : capped;
+  }
+  static BLOCKGREEDY_INLINE double curvature(double y, double t, double delta) {
+    return __builtin_fabs(t - y) <= delta ? 1.0 : 0.0;
+  }
+  static BLOCKGREEDY_INLINE double conjugate(double y, double u, double delta) {
+    if (!(__builtin_fabs(u) <= delta)) return std::numeric_limits<double>::infinity();
+    return u * (0.5 * u + y);
+  }
+};
+
+}  // namespace blockgreedy

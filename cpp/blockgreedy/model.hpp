@@ -1,0 +1,70 @@
+// What is being minimised, as the core sees it: (1/n) Σ loss(y_i, (Xw)_i) + Σ penalty_j(w_j), and the state
+// that every solver keeps current.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "blockgreedy/kernels.hpp"
+#include "blockgreedy/losses.hpp"
+#include "blockgreedy/penalties.hpp"
+#include "blockgreedy/threads.hpp"
+#include "blockgreedy/views.hpp"
+
+namespace blockgreedy {
+
+struct Target {
+  const double* y;
+  Loss loss;
+  Penalty penalty;
+};
+
+struct State {
+  std::vector<double> w, Xw, derivs;
+};
+
+// Rows are cut into a fixed number of runs that depends on n alone: sums over rows and the vector loops see
+// the same cuts whatever the number of threads.
+class RowSlices {
+ public:
+  explicit RowSlices(std::int64_t n_rows) : n_rows_(n_rows), count_(n_rows / 1024) {
+    if (count_ < 1) count_ = 1;
+    if (count_ > 64) count_ = 64;
+  }
+  std::int64_t count() const { return count_; }
+  std::int64_t begin(std::int64_t slice) const { return n_rows_ * slice / count_; }
+  std::int64_t end(std::int64_t slice) const { return begin(slice + 1); }
+
+ private:
+  std::int64_t n_rows_, count_;
+};
+
+// Number of column runs in passes that sum over columns; fixed for the same reason.
+inline constexpr std::int64_t n_column_parts = 64;
+
+// curvature_j = (beta / n) ‖x_j‖². Kept where a column is long compared with one number; computed when asked
+// for on very sparse data, where keeping it would cost a tenth of the matrix.
+template <class View>
+class Curvatures {
+ public:
+  Curvatures(const View& view, double scale, ThreadTeam& team) : view_(view), scale_(scale) {
+    if (view.n_nonzeros() < 32 * view.n_cols) return;
+    kept_.resize(static_cast<std::size_t>(view.n_cols));
+    const auto cuts = equal_nonzero_cuts(view, n_column_parts);
+    team.for_each(n_column_parts, [&](std::int64_t part, int) {
+      for (auto j = cuts[static_cast<std::size_t>(part)]; j < cuts[static_cast<std::size_t>(part) + 1]; ++j) {
+        kept_[static_cast<std::size_t>(j)] = scale_ * column_squared_norm(view_, j);
+      }
+    });
+  }
+  double operator[](std::int64_t j) const {
+    return kept_.empty() ? scale_ * column_squared_norm(view_, j) : kept_[static_cast<std::size_t>(j)];
+  }
+
+ private:
+  View view_;
+  double scale_;
+  std::vector<double> kept_;
+};
+
+}  // namespace blockgreedy

@@ -1,0 +1,81 @@
+// A team of threads that lives as long as one solve.
+//
+// Nothing survives the solve, so a forked child can fit after its parent did, and importing starts no thread;
+// a child forked while a team is alive (from a callback) finds no workers and does the work itself.
+// Work is a numbered list of parts; executors claim parts one by one. Nobody waits for a thread that the
+// operating system has not scheduled: the caller then simply does all parts itself. Results must not depend
+// on who executes a part (they depend only on the numbering), which keeps them bitwise repeatable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace blockgreedy {
+
+class ThreadTeam {
+ public:
+  // `poll` is called by the owning thread between parts at most every 50 ms; returning true asks to stop.
+  explicit ThreadTeam(int n_threads, std::function<bool()> poll = {});
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int size() const { return n_threads_; }
+  void clear_stop() { stop_.store(false, std::memory_order_relaxed); }
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+
+  // Asks the interrupt hook if 50 ms have passed; true once a stop was asked for.
+  bool poll();
+
+  // Calls f(part, executor) for every part in 0..n_parts-1; executor is in 0..size()-1 and is never shared
+  // by two parts at the same time. After a stop was asked for, parts not yet begun are left out.
+  template <class F>
+  void for_each(std::int64_t n_parts, F&& f) {
+    if (n_threads_ == 1 || n_parts <= 1 || !in_owner_process()) {
+      for (std::int64_t part = 0; part < n_parts && !stopped(); ++part) {
+        f(part, 0);
+        if (n_parts > 1) poll();
+      }
+      return;
+    }
+    auto* body = &f;
+    run(n_parts, [](void* context, std::int64_t part, int executor) {
+      (*static_cast<std::remove_reference_t<F>*>(context))(part, executor);
+    }, const_cast<void*>(static_cast<const void*>(body)));
+  }
+
+ private:
+  using Body = void (*)(void*, std::int64_t, int);
+  bool in_owner_process() const;
+  void start();
+  void run(std::int64_t n_parts, Body body, void* context);
+  void serve(int executor);
+  bool claim_and_execute(int executor);
+
+  const int n_threads_;
+  const int owner_process_;
+  std::function<bool()> poll_;
+  double next_poll_ = 0;
+  std::vector<std::thread> workers_;
+  std::atomic<bool> stop_{false};
+
+  // One word holds (generation, number of parts, next part), so that a late worker can never claim a part
+  // of a later job with an earlier job's body.
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<std::uint32_t> n_done_{0};
+  alignas(64) std::atomic<std::uint32_t> epoch_{0};
+  std::atomic<bool> closing_{false};
+  std::atomic<Body> body_{nullptr};
+  std::atomic<void*> context_{nullptr};
+};
+
+// Work below this many touched nonzeros is not worth waking anyone for.
+inline constexpr std::int64_t min_parallel_work = 30000;
+
+double seconds_now();
+
+}  // namespace blockgreedy

@@ -1,0 +1,117 @@
+"""The C++ core as the rest of the package sees it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockgreedy import _core
+
+if TYPE_CHECKING:
+    from blockgreedy.options import FamilyOptions
+    from blockgreedy.partition import Partition
+    from blockgreedy.problem import Problem
+
+UPDATES = ("add", "line-search", "sweep", "joint")
+GREEDY_RULES = ("gain", "step")
+SCANS = ("slices", "blocks")
+
+
+def resolve_threads(n_threads: int | None = None) -> int:
+    """The number of threads to use: what is asked for, or what this process may use.
+
+    The default is the least of the CPU affinity, the container's CPU quota and ``OMP_NUM_THREADS`` (which
+    joblib sets in its workers).
+    """
+    if n_threads is not None:
+        if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
+            raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1, or None")
+        return int(n_threads)
+    limits = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
+    quota = _cgroup_quota()
+    if quota is not None:
+        limits.append(quota)
+    asked_for = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked_for.isdigit() and int(asked_for) > 0:
+        limits.append(int(asked_for))
+    return max(1, min(limits))
+
+
+def _cgroup_quota() -> int | None:
+    """CPUs granted by the container (cgroup v2, then v1), rounded up."""
+    try:
+        with open("/sys/fs/cgroup/cpu.max") as file:
+            quota, period = file.read().split()
+        return None if quota == "max" else -(-int(quota) // int(period))
+    except (OSError, ValueError):
+        pass
+    try:
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
+            micros = int(file.read())
+        with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
+            return None if micros <= 0 else -(-micros // int(file.read()))
+    except (OSError, ValueError):
+        return None
+
+
+def core_matrix(columns: Any) -> _core.Matrix:
+    """A handle on canonical CSC or Fortran-ordered columns; no copy."""
+    if sp.issparse(columns):
+        return _core.csc(columns.shape[0], columns.indptr, columns.indices, columns.data)
+    return _core.dense(columns)
+
+
+def find_fault(columns: Any, n_threads: int | None = None) -> str:
+    """What is wrong with the columns: "" or one of indptr, range, unsorted, finite."""
+    return _core.find_fault(core_matrix(columns), resolve_threads(n_threads))
+
+
+class CpuModel:
+    """A problem on the core: its objective and the passes over the columns that a certificate needs."""
+
+    def __init__(self, problem: Problem, n_threads: int) -> None:
+        self.matrix = core_matrix(problem.X)
+        self.core = _core.Model(
+            self.matrix,
+            problem.y,
+            problem.loss.code,
+            getattr(problem.loss, "delta", 1.0),
+            problem.alpha,
+            problem.l2,
+            problem.penalty_weights,
+            problem.lower,
+            problem.upper,
+            n_threads,
+        )
+
+    def predict(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.core.predict(w)
+
+    def objective(self, w: NDArray[np.float64], Xw: NDArray[np.float64]) -> float:
+        return self.core.objective(w, Xw)
+
+    def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False) -> float:
+        return self.core.alpha_needed(np.ascontiguousarray(theta), at_null)
+
+    def penalty_conjugate(self, theta: NDArray[np.float64], scale: float) -> float:
+        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale)
+
+    def block_greedy(self, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:
+        return _core.BlockGreedy(
+            self.core,
+            partition.block_of,
+            partition.n_blocks,
+            options.blocks_per_iter,
+            options.per_block,
+            UPDATES.index(options.update),
+            GREEDY_RULES.index(options.greedy_rule),
+            SCANS.index(options.scan),
+            options.atomic,
+            options.inner_tol,
+            options.max_sweeps,
+            options.seed,
+        )

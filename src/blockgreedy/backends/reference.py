@@ -1,0 +1,107 @@
+"""Algorithm 1 in NumPy: the executable specification that every backend is tested against.
+
+Nothing here is fast. Everything here is what the words mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.random import Random
+
+if TYPE_CHECKING:
+    from blockgreedy.options import FamilyOptions
+    from blockgreedy.problem import Problem
+
+Array = NDArray[np.float64]
+MAX_LINE_STEPS = 100
+
+
+def block_greedy(problem: Problem, block_of: NDArray[np.int32], options: FamilyOptions) -> Iterator[tuple[Array, list[int]]]:
+    """Yields (w, accepted features) after each iteration, without end. Starts at w = 0."""
+    random = Random(options.seed)
+    members = [np.flatnonzero(block_of == b) for b in range(options.n_blocks)]
+    w = np.zeros(problem.n_features)
+    while True:
+        selected = random.draw_subset(options.n_blocks, options.blocks_per_iter)
+        accepted = [j for b in selected for j in accept(problem, w, members[b], options)]
+        w = update(problem, w, accepted, options)
+        yield w, accepted
+
+
+def curvature(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
+    columns = _columns(problem, features)
+    return problem.loss.smoothness / problem.n_samples * np.sum(columns**2, axis=0)
+
+
+def accept(problem: Problem, w: Array, block: NDArray[np.intp], options: FamilyOptions) -> list[int]:
+    """The ``per_block`` best proposals of a block that move at all; ties go to the lowest index."""
+    grad = problem.gradient(w)[block]
+    bound = curvature(problem, block)
+    penalty = problem.penalty.at(block)
+    target = penalty.prox(w[block], grad, bound)
+    gain = penalty.gain(w[block], target, grad, bound)
+    score = gain if options.greedy_rule == "gain" else np.abs(target - w[block])
+    score = np.where(penalty.moves(w[block], target, grad, bound), score, 0.0)
+    best = np.argsort(-score, kind="stable")[: options.per_block]
+    return [int(block[k]) for k in best if score[k] > 0]
+
+
+def update(problem: Problem, w: Array, accepted: list[int], options: FamilyOptions) -> Array:
+    """The weights after moving the accepted features by the chosen rule."""
+    w = w.copy()
+    if not accepted:
+        return w
+    columns, penalty, bound = _columns(problem, accepted), problem.penalty.at(accepted), curvature(problem, accepted)
+    n, scale = problem.n_samples, problem.loss.smoothness / problem.n_samples
+    Xw = problem.decision(w)
+
+    def loss_grad(moved: Array) -> Array:  # of the accepted features, when they have moved by `moved`
+        return columns.T @ problem.loss.deriv(problem.y, Xw + columns @ moved) / n
+
+    start, grad = w[accepted], loss_grad(np.zeros(len(accepted)))
+    if options.update == "add" or (options.update == "joint" and len(accepted) == 1):
+        w[accepted] = penalty.prox(start, grad, bound)
+    elif options.update == "line-search":  # each alone on the true loss, the others frozen
+        for s, j in enumerate(accepted):
+            alone = penalty.at([s])
+            z = first = float(alone.prox(start[[s]], grad[[s]], bound[[s]])[0])
+            for _ in range(MAX_LINE_STEPS - 1):
+                moved = (z - start[s]) * (np.arange(len(accepted)) == s)
+                previous, z = z, float(alone.prox(np.array([z]), loss_grad(moved)[[s]], bound[[s]])[0])
+                if abs(z - previous) <= options.inner_tol * abs(first - start[s]):
+                    break
+            w[j] = z
+    elif options.update == "sweep":  # one after the other on the shared state
+        w[accepted] = _descend(start, lambda z: loss_grad(z - start), penalty, bound, options)
+    else:  # joint: against the quadratic majoriser
+        gram = scale * columns.T @ columns
+        w[accepted] = _descend(start, lambda z: grad + gram @ (z - start), penalty, bound, options)
+    return w
+
+
+def _descend(start: Array, grad_at: Callable[[Array], Array], penalty: object, bound: Array, options: FamilyOptions) -> Array:
+    """Cyclic 1-D steps until a sweep's largest change is a small part of the first sweep's."""
+    z, first = start.copy(), 0.0
+    for count in range(options.max_sweeps):
+        largest = 0.0
+        for s in range(len(z)):
+            one = penalty.at([s])  # type: ignore[attr-defined]
+            grad = grad_at(z)[[s]]
+            target = one.prox(z[[s]], grad, bound[[s]])
+            if one.gain(z[[s]], target, grad, bound[[s]])[0] > 0:
+                largest = max(largest, abs(float(target[0] - z[s])))
+                z[s] = target[0]
+        first = largest if count == 0 else first
+        if largest <= options.inner_tol * first:
+            break
+    return z
+
+
+def _columns(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
+    columns = problem.X[:, features]
+    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)

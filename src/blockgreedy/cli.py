@@ -1,0 +1,301 @@
+"""The command line: one typer command per verb, each with a record of its options.
+
+Exit codes: 0 converged, 3 not converged, 2 wrong use, 1 any other error.
+"""
+
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.constrain import Constrain
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+import blockgreedy
+from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.data import Dataset, load
+from blockgreedy.losses import LOSSES
+from blockgreedy.options import PRESETS, resolve_blocks
+from blockgreedy.problem import Problem
+from blockgreedy.solve import Solution, solve
+from blockgreedy.trace import Record
+
+NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
+_STYLES = {"converged": "bold green", "diverged": "bold red"}
+
+app = typer.Typer(
+    help="L1-regularised models on large sparse data, by block-greedy coordinate descent.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    app(prog_name="blockgreedy")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"blockgreedy {blockgreedy.__version__}")
+        raise typer.Exit
+
+
+_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+
+
+@app.callback()
+def _about(version: Annotated[bool, _VERSION] = False) -> None:
+    pass
+
+
+Options = TypeVar("Options")
+
+
+def _takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Shows typer the fields of a record as the options of a command that takes the record."""
+
+    def decorate(command: Callable[[Options], None]) -> Callable[..., None]:
+        def call(**values: Any) -> None:
+            command(record(**values))
+
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        call.__signature__ = signature(record)  # type: ignore[attr-defined]
+        call.__annotations__ = get_type_hints(record, include_extras=True)
+        return call
+
+    return decorate
+
+
+def _option(panel: str, default: Any, names: str, help: str) -> Any:
+    return typer.Option(default, *names.split(), help=help, rich_help_panel=panel)
+
+
+_of_problem, _of_method = partial(_option, "Problem"), partial(_option, "Method")
+_of_stopping, _of_output = partial(_option, "Stopping"), partial(_option, "Output")
+_TRACE = typer.Option("--trace", help="Write the run over time to this CSV file.", rich_help_panel="Output")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What ``blockgreedy fit`` accepts. The library checks the values; fields it takes have its names."""
+
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="An .npz file with X and y, or svmlight text.")]
+    loss: str = _of_problem("squared", "--loss", f"Averaged over samples: {', '.join(LOSSES)}.")
+    alpha: float | None = _of_problem(None, "--alpha", "Weight of the L1 norm.")
+    alpha_ratio: float | None = _of_problem(None, "--alpha-ratio", "The same, as a fraction of alpha_max.")
+    l2: float = _of_problem(0.0, "--l2", "Adds l2/2·‖w‖².")
+    positive: bool = _of_problem(False, "--positive", "Only weights of at least 0.")
+    huber_delta: float = _of_problem(1.35, "--huber-delta", "Where the Huber loss turns linear.")
+
+    method: str = _of_method("thread-greedy", "--method", f"Preset of B and P: {', '.join(PRESETS)}.")
+    n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks, B; 32 unless the method fixes it.")
+    blocks_per_iter: int | None = _of_method(None, "--blocks-per-iter", "Blocks per iteration, P.")
+    per_block: int = _of_method(1, "--per-block", "Features accepted per block.")
+    partition: str | None = _of_method(None, "--partition", "Blocks: random (usual), contiguous, clustered.")
+    update: str = _of_method("joint", "--update", "joint, sweep (both safe), add, line-search (may diverge).")
+    greedy_rule: str = _of_method("gain", "--greedy-rule", "What accept compares: gain, step.")
+    scan: str = _of_method("slices", "--scan", "How threads share a scan: slices, blocks.")
+    atomic: bool = _of_method(False, "--atomic", "Add concurrently, as the paper did; not repeatable.")
+    seed: int = _of_method(0, "--seed", "Of the random blocks and of their choice.")
+    n_threads: int | None = _of_method(None, "--threads", "Threads; usually all the process may use.")
+
+    tol: float = _of_stopping(1e-4, "--tol", "Duality gap to reach, relative to the null model's objective.")
+    max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most.")
+    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, checks included.")
+    on_divergence: str = _of_stopping("stop", "--on-divergence", "stop at the best point, or continue.")
+
+    trace: Annotated[Path | None, _TRACE] = None
+    trace_iters: int | None = _of_output(None, "--trace-iters", "A record every so many iterations.")
+    trace_seconds: float | None = _of_output(None, "--trace-seconds", "A record every so many seconds.")
+    as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the summary.")
+    quiet: bool = _of_output(False, "--quiet -q", "No progress line.")
+
+    def of_solve(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in signature(solve).parameters if hasattr(self, name)}
+
+
+class Progress:
+    """One line on stderr, redrawn by rich's own thread; the solver only hands over its latest record."""
+
+    def __init__(self, tol: float) -> None:
+        self.began, self.tol = time.perf_counter(), tol
+        self.phase, self.f_null, self.gap = "loading", math.nan, math.nan
+        self.record: Record | None = None
+        self.spinner = Spinner("dots", style="cyan")
+
+    def see(self, record: Record) -> None:
+        if not math.isnan(record.gap):
+            self.gap = record.gap
+        self.record = record
+
+    @contextlib.contextmanager
+    def shown(self, wanted: bool) -> Iterator[None]:
+        if not (wanted and sys.stderr.isatty()):
+            yield
+            return
+        with Live(self, console=Console(stderr=True), refresh_per_second=10, transient=True):
+            yield
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        cells = {"elapsed": f"{time.perf_counter() - self.began:.1f} s"}
+        if self.record is None:
+            cells["now"] = self.phase
+        else:
+            r = self.record
+            cells["objective"] = f"{r.objective:.6g}"
+            cells["relative gap"] = f"{_ratio(self.gap, self.f_null):.1e} → {self.tol:g}"
+            cells["nonzeros"] = f"{r.nonzeros:,}"
+            cells["iterations"] = f"{r.iteration:,}"
+            cells["per second"] = f"{r.iteration / r.seconds:,.0f}" if r.seconds > 0 else ""
+        table = Table("", box=None, header_style="dim", pad_edge=False)
+        for name in cells:
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_row(self.spinner, *cells.values())
+        yield Constrain(
+            table, options.max_width - 4
+        )  # the terminal's own ^C must not wrap: Live counts lines
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else math.inf if part > 0 else part
+
+
+@app.command()
+@_takes(FitOptions)
+def fit(options: FitOptions) -> None:
+    """Fit one model and report how good it is, certified by a duality gap.
+
+    Labels for the classification losses may be any two values; the larger one is the positive class.
+    Ctrl-C stops the run and reports the best point so far.
+
+    Exit codes: 0 converged, 3 not converged (stopped, interrupted, diverged), 2 wrong use, 1 any other error.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy fit reuters.svm --loss logistic --alpha-ratio 0.01[/]
+    [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
+    [cyan]blockgreedy fit data.npz --alpha 1e-4 --update add --trace run.csv[/]
+    """
+    if (options.alpha is None) == (options.alpha_ratio is None):
+        _fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
+    if options.trace is not None and (options.trace.is_dir() or not options.trace.parent.is_dir()):
+        _fail(f"--trace must name a file in an existing folder, got {str(options.trace)!r}", WRONG_USE)
+    progress = Progress(options.tol)
+    code = FAILED
+    try:
+        with progress.shown(not options.quiet):
+            dataset = load(options.data)
+            progress.phase, code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
+            problem = _problem(options, dataset)
+            progress.f_null = problem.null_model.objective
+            solution = solve(problem, callback=progress.see, **options.of_solve())
+    except (ValueError, NotImplementedError) as error:
+        _fail(str(error), code)
+    except (OSError, MemoryError) as error:
+        _fail(str(error) or "out of memory", FAILED)
+    except KeyboardInterrupt:
+        _fail("interrupted before there was a point to report", NOT_CONVERGED)
+    code = 0 if solution.status == "converged" else NOT_CONVERGED
+    if options.trace is not None:
+        try:
+            solution.trace.to_csv(options.trace)
+        except OSError as error:
+            code = _complain(f"the trace cannot be written: {error}", FAILED)
+    facts = _facts(options, dataset, problem, solution)
+    if options.as_json:
+        typer.echo(
+            json.dumps({k: None if v in (math.inf, -math.inf) or v != v else v for k, v in facts.items()})
+        )
+    else:
+        Console().print(_summary(facts, options.trace))
+    raise typer.Exit(code)
+
+
+def _complain(message: str, code: int) -> int:
+    typer.secho(f"Error: {message}", err=True, fg="red")
+    return code
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    raise typer.Exit(_complain(message, code))
+
+
+def _problem(options: FitOptions, dataset: Dataset) -> Problem:
+    settings = _pick(options, "loss l2 positive huber_delta")
+    problem = Problem(dataset.X, dataset.y, alpha=options.alpha or 0.0, **settings)
+    if options.alpha_ratio is None:
+        return problem
+    if not 0 <= options.alpha_ratio < math.inf:
+        raise ValueError(f"alpha_ratio={options.alpha_ratio!r} must be a finite number of at least 0")
+    return problem.with_alpha(options.alpha_ratio * problem.alpha_max)
+
+
+def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """Everything the run has to say; the keys are those of --json."""
+    B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, None)
+    f_null = problem.null_model.objective
+    return {
+        "data": str(options.data),
+        **_pick(problem, "n_samples n_features"),
+        "nonzeros_X": int(dataset.X.nnz),
+        **_pick(problem, "alpha alpha_max l2"),
+        **_pick(options, "loss positive method tol"),
+        "n_blocks": B,
+        "blocks_per_iter": P,
+        "partition": solution.partition.kind if solution.partition is not None else None,
+        **_pick(options, "per_block update greedy_rule scan atomic seed"),
+        "n_threads": resolve_threads(options.n_threads),
+        **_pick(solution, "status message objective gap"),
+        "f_null": f_null,
+        "relative_gap": _ratio(solution.gap, f_null),
+        **_pick(solution, "nonzeros n_iter seconds check_seconds"),
+    }
+
+
+def _pick(record: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
+
+
+def _summary(f: dict[str, Any], trace: Path | None) -> Table:
+    ratio = f"{_ratio(f['alpha'], f['alpha_max']):.3g} of alpha_max {f['alpha_max']:.6g}"
+    bounds = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
+    blocks = f"{f['blocks_per_iter']:,} of {f['n_blocks']:,} {f['partition']} blocks per iteration"
+    how = f"{', atomic' if f['atomic'] else ''}; scan {f['scan']}, seed {f['seed']}, threads {f['n_threads']}"
+    rate = f" ({f['n_iter'] / f['seconds']:,.0f} per second)" if f["seconds"] > 0 else ""
+    rows = {
+        "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros",
+        "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({ratio}){bounds}",
+        "method": f"{f['method']}: {blocks}, {f['per_block']} per block by {f['greedy_rule']}",
+        "update": f["update"] + how,
+        "status": f["status"],
+        "message": f["message"],
+        "objective": f"{f['objective']:.10g} (null model {f['f_null']:.6g})",
+        "gap": f"{f['gap']:.3g} (relative {f['relative_gap']:.3g})",
+        "nonzeros": f"{f['nonzeros']:,} of {f['n_features']:,}",
+        "iterations": f"{f['n_iter']:,}{rate}",
+        "seconds": f"{f['seconds']:.3f} in iterations, {f['check_seconds']:.3f} in checks",
+    }
+    if trace is not None:
+        rows["trace"] = str(trace)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    for name, value in rows.items():
+        table.add_row(name, Text(value, style=_STYLES.get(value, "bold yellow") if name == "status" else ""))
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""What users hold → columns the core can walk: canonical CSC or a Fortran-ordered array, float32 or float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockgreedy.backends.cpu import find_fault
+
+Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the two share methods
+
+_MAX_ROWS = 2**31 - 1
+
+
+def as_columns(X: Any, n_threads: int | None = None) -> Columns:
+    """X as canonical CSC (sorted, no duplicates, int32 rows) or Fortran-ordered array; copies only if it must.
+
+    Accepts scipy sparse matrices and arrays of any format with int32 or int64 indices, and anything NumPy
+    turns into a 2-D array. float32 and float64 are kept, other real types become float64. NaN, infinities and
+    wrong shapes are refused.
+    """
+    columns = _sparse_columns(X, n_threads) if sp.issparse(X) else _dense_columns(X)
+    n, p = columns.shape
+    if n == 0 or p == 0:
+        raise ValueError(f"X has shape {(n, p)}; it needs at least one row and one column")
+    if find_fault(columns, n_threads) == "finite":
+        raise ValueError("X holds NaN or infinite values; replace or drop them first")
+    return columns
+
+
+def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+        return dtype.newbyteorder("=")
+    if dtype.kind in "biuf":
+        return np.dtype(np.float64)
+    raise TypeError(f"X has dtype {dtype}; it must hold real numbers (float32, float64, integers or booleans)")
+
+
+def _dense_columns(X: Any) -> NDArray[Any]:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"X has {array.ndim} dimension(s), expected 2 (samples × features)")
+    return np.asfortranarray(array, dtype=_real_dtype(array.dtype))
+
+
+def _sparse_columns(X: Any, n_threads: int | None) -> sp.csc_array:
+    if len(X.shape) != 2:
+        raise ValueError(f"X has {len(X.shape)} dimension(s), expected 2 (samples × features)")
+    if X.shape[0] > _MAX_ROWS or X.shape[1] > _MAX_ROWS:
+        raise ValueError(f"X has shape {X.shape}; at most {_MAX_ROWS} rows and columns are supported")
+    dtype = _real_dtype(X.dtype)
+    if X.format == "coo":  # tocsc would add duplicates up in X's own type, which may overflow
+        X = X.astype(dtype, copy=False)
+    csc = X.tocsc()
+    indices = csc.indices.astype(np.int32, copy=False)
+    indptr = csc.indptr if csc.indptr.dtype in (np.int32, np.int64) else csc.indptr.astype(np.int64)
+    data = csc.data.astype(dtype, copy=False)
+    columns = _assemble(data, indices, indptr, X.shape)
+    fault = find_fault(columns, n_threads)
+    if fault in ("indptr", "range"):
+        raise ValueError(f"X is not a valid sparse matrix: its {'indptr' if fault == 'indptr' else 'indices'} are broken")
+    if fault == "unsorted":  # or duplicated; the user's matrix is left as it is
+        columns = sp.csc_array((data.copy(), indices.copy(), indptr.copy()), shape=X.shape)
+        columns.sum_duplicates()
+        columns.indices = columns.indices.astype(np.int32, copy=False)
+    return columns
+
+
+def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csc_array:
+    """A csc_array on exactly these buffers (the constructor may copy or change index types)."""
+    columns = sp.csc_array(shape, dtype=data.dtype)
+    columns.data, columns.indices, columns.indptr = data, indices, indptr
+    return columns

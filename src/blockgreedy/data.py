@@ -1,0 +1,314 @@
+"""LOAD: labelled sparse data from files, to files, and from generators.
+
+Files are scipy's ``.npz`` sparse format with ``y`` (and optional ``feature_names``) beside the matrix, or
+svmlight/LIBSVM text. The generators give data of the paper's shapes when the real sets are not at hand;
+what they make is always named as generated.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from blockgreedy import _core
+from blockgreedy.backends.cpu import resolve_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Dataset", "kdda_like", "load", "save", "shaped", "text_like"]
+
+SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm", ".txt")
+COMPRESSION_SUFFIXES = (".gz", ".bz2")
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A design matrix with one label per row.
+
+    X : sparse or dense matrix, shape (n_samples, n_features)
+    y : array, shape (n_samples,)
+    feature_names : array of strings, shape (n_features,), or None
+    name : what the data is, for tables and figures
+    """
+
+    X: Any
+    y: NDArray[Any]
+    feature_names: NDArray[np.str_] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if getattr(self.X, "ndim", None) != 2:
+            raise ValueError(f"X must be a matrix with two dimensions, got {_describe(self.X)}")
+        n_samples, n_features = self.X.shape
+        if not isinstance(self.y, np.ndarray) or self.y.shape != (n_samples,):
+            raise ValueError(
+                f"y must be an array of shape ({n_samples},), one label per row of X, got {_describe(self.y)}"
+            )
+        if self.y.dtype.kind not in "biuf":
+            raise ValueError(f"y must hold numbers, got dtype {self.y.dtype}")
+        names = self.feature_names
+        if names is not None and (not isinstance(names, np.ndarray) or names.shape != (n_features,)):
+            raise ValueError(
+                f"feature_names must be None or an array of shape ({n_features},), one name per column of X, "
+                f"got {_describe(names)}"
+            )
+
+    def __repr__(self) -> str:
+        values, counts = np.unique(self.y, return_counts=True)
+        if values.size <= 10:
+            labels = ", ".join(f"{value:g}: {count:,}" for value, count in zip(values, counts, strict=True))
+        else:
+            labels = f"{values.size:,} values in [{values[0]:g}, {values[-1]:g}]"
+        n_samples, n_features = self.X.shape
+        nonzeros = np.count_nonzero(self.X) if isinstance(self.X, np.ndarray) else self.X.nnz
+        title = f"{self.name!r}, " if self.name else ""
+        size = f"{n_samples:,} x {n_features:,}, {nonzeros:,} nonzeros, {self.X.dtype}"
+        return f"Dataset({title}{size}, y {{{labels}}})"
+
+
+def _describe(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"{type(value).__name__} of shape {shape}"
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+
+def load(path: str | os.PathLike[str]) -> Dataset:
+    """Read a dataset; the file's extension says how.
+
+    ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file.
+    ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text, also compressed (``.gz``, ``.bz2``).
+    """
+    path = Path(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compressed = bool(suffixes) and suffixes[-1] in COMPRESSION_SUFFIXES
+    kind = "".join(suffixes[-2:-1] if compressed else suffixes[-1:])
+    is_npz = kind == ".npz" and not compressed
+    if not is_npz and kind not in SVMLIGHT_SUFFIXES:
+        text = ", ".join(SVMLIGHT_SUFFIXES)
+        raise ValueError(
+            f"path must end in .npz (scipy sparse) or {text} (svmlight, optionally with .gz or .bz2 after it)"
+            f", got {str(path)!r}"
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+    return _load_npz(path) if is_npz else _load_svmlight(path)
+
+
+def _load_npz(path: Path) -> Dataset:
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is not an .npz file: {error}") from error
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError(
+            f"{path} is not an .npz file but a single array: an .npz file with a matrix and y is needed"
+        )
+    with archive:
+        if not {"format", "shape", "data"} <= set(archive.files):
+            found = ", ".join(archive.files) or "nothing"
+            raise ValueError(
+                f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}"
+            )
+        if "y" not in archive:
+            raise ValueError(f"{path} holds a matrix but no labels: add an array named y, one number per row")
+        try:
+            y = archive["y"]
+            names = archive.get("feature_names")
+            X: Any = sparse.load_npz(path)
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} cannot be read as a sparse matrix with labels: {error}") from error
+    if X.format not in ("csr", "csc"):
+        X = X.tocsr()
+    return _named_after(path, X, y, names)
+
+
+def _load_svmlight(path: Path) -> Dataset:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(os.fspath(path))
+    except (ValueError, IndexError, OSError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read as svmlight text: {error}") from error
+    return _named_after(path, X, y, None)
+
+
+def _named_after(path: Path, X: Any, y: NDArray[Any], names: NDArray[np.str_] | None) -> Dataset:
+    as_array = sparse.csc_array if X.format == "csc" else sparse.csr_array
+    try:
+        return Dataset(as_array(X), y, names, name=path.name.split(".")[0])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = False) -> None:
+    """Write ``dataset`` as an ``.npz`` file that ``load``, ``scipy.sparse.load_npz`` and ``numpy.load`` read.
+
+    The file appears complete or not at all: it is written beside its place and then renamed.
+    ``compressed=True`` makes a smaller file in several times the time.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        raise ValueError(f"path must end in .npz, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")
+    X = sparse.csr_array(dataset.X) if isinstance(dataset.X, np.ndarray) else dataset.X
+    extra = {"y": dataset.y}
+    if dataset.feature_names is not None:
+        extra["feature_names"] = np.asarray(dataset.feature_names, dtype=np.str_)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with unfinished.open("xb") as file:
+            sparse.save_npz(file, X, compressed=compressed)
+        with zipfile.ZipFile(unfinished, "a") as archive:
+            for key, array in extra.items():
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+# -------------------------------------------------------------------------------------------- generators
+
+
+def text_like(
+    n_samples: int = 20_000,
+    n_features: int = 50_000,
+    mean_nonzeros: float = 75.0,
+    n_topics: int = 50,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Dataset:
+    """Generate documents: tf-idf rows of unit norm in CSR float32, labels -1 and +1.
+
+    Terms follow Zipf's law; a document mixes a background with one or two of ``n_topics`` topics that have
+    terms of their own, so terms of a topic occur together. Labels come from a sparse linear model over terms
+    of medium frequency, and 5 % of them are flipped. ``mean_nonzeros`` is the mean number of distinct terms
+    per document. The result depends on the arguments and not on ``n_threads``.
+    """
+    _check_integer("n_samples", n_samples, 10, _INT32_MAX)
+    _check_integer("n_features", n_features, 100, _INT32_MAX)
+    _check_integer("n_topics", n_topics, 1, n_features // 4)
+    _check_integer("seed", seed, 0, 2**64 - 1)
+    if not 1 <= mean_nonzeros <= n_features / 8:
+        raise ValueError(
+            f"mean_nonzeros must lie between 1 and n_features / 8 = {n_features / 8:g}, got {mean_nonzeros}"
+        )
+    shape = (n_samples, n_features, float(mean_nonzeros), n_topics, seed)
+    indptr, indices, data, y = _generate(
+        _core.text_pointers, _core.text_fill, shape, n_samples, n_samples, n_threads
+    )
+    X = sparse.csr_array((data, indices, indptr), shape=(n_samples, n_features))
+    return Dataset(_mark_canonical(X), y, name="text-like (generated)")
+
+
+def kdda_like(
+    n_samples: int = 8_407_752,
+    n_features: int = 20_216_830,
+    n_nonzeros: int = 300_000_000,
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Dataset:
+    """Generate data shaped like KDD Cup 2010 (algebra): CSC float32, labels -1 and +1.
+
+    Column counts follow Zipf's law: one or two columns touch most rows, and most columns have one to three
+    nonzeros. Most of a column's nonzeros lie in the rows of a group (a student's run of rows, or a problem
+    that recurs), so columns of a group are correlated. Rows have unit norm, except rows without nonzeros,
+    which can occur in small data. Labels come from a logistic model over at most a few thousand columns.
+    The number of nonzeros is ``n_nonzeros`` to within 1 %. The result depends on the arguments and not on
+    ``n_threads``.
+    """
+    _check_integer("n_samples", n_samples, 100, _INT32_MAX)
+    _check_integer("n_features", n_features, 100, _INT32_MAX)
+    _check_integer("n_nonzeros", n_nonzeros, n_features, n_samples * n_features // 4)
+    _check_integer("seed", seed, 0, 2**64 - 1)
+    shape = (n_samples, n_features, n_nonzeros, seed)
+    indptr, indices, data, y = _generate(
+        _core.kdda_pointers, _core.kdda_fill, shape, n_features, n_samples, n_threads
+    )
+    X = sparse.csc_array((data, indices, indptr), shape=(n_samples, n_features))
+    return Dataset(_mark_canonical(X), y, name="KDDA-like (generated)")
+
+
+# Table 1 of the paper.
+_SHAPES: dict[str, tuple[int, int, int]] = {
+    "news20": (19_996, 1_355_191, 9_097_916),
+    "reuters": (23_865, 47_237, 1_757_800),
+    "realsim": (72_309, 20_958, 3_709_083),
+    "kdda": (8_407_752, 20_216_830, 305_613_510),
+}
+
+
+def shaped(
+    name: Literal["reuters", "news20", "realsim", "kdda"],
+    seed: int = 0,
+    scale: float = 1.0,
+    n_threads: int | None = None,
+) -> Dataset:
+    """Generate data with the samples, features and nonzeros of one of the paper's four sets (its Table 1).
+
+    ``scale`` multiplies the numbers of samples and of features and keeps the mean number of nonzeros per row,
+    as far as the generator's limits allow. It is generated data: only the shape is that of the real set.
+    """
+    if name not in _SHAPES:
+        raise ValueError(f"name must be one of {', '.join(sorted(_SHAPES))}, got {name!r}")
+    if not 0 < scale <= 10:
+        raise ValueError(f"scale must be positive and at most 10, got {scale}")
+    n_samples, n_features, n_nonzeros = _SHAPES[name]
+    per_row = n_nonzeros / n_samples
+    n_samples, n_features = max(100, round(n_samples * scale)), max(100, round(n_features * scale))
+    if name == "kdda":
+        wanted = max(round(n_samples * per_row), n_features)
+        made = kdda_like(n_samples, n_features, min(wanted, n_samples * n_features // 4), seed, n_threads)
+    else:
+        n_topics = min(100, n_features // 40)
+        made = text_like(n_samples, n_features, min(per_row, n_features / 8), n_topics, seed, n_threads)
+    size = "" if scale == 1 else f", scale {scale:g}"
+    return Dataset(made.X, made.y, name=f"{name}-shaped (generated{size})")
+
+
+def _generate(
+    pointers: Callable[..., None],
+    fill: Callable[..., None],
+    shape: tuple[float, ...],
+    n_compressed: int,
+    n_samples: int,
+    n_threads: int | None,
+) -> tuple[NDArray[np.integer[Any]], NDArray[np.int32], NDArray[np.float32], NDArray[np.int8]]:
+    """Let the core fill arrays that NumPy owns: sizes first, then contents, so nothing is ever copied."""
+    threads = resolve_threads(n_threads)
+    indptr = np.empty(n_compressed + 1, dtype=np.int64)
+    pointers(*shape, indptr, threads)
+    n_nonzeros = int(indptr[-1])
+    indices = np.empty(n_nonzeros, dtype=np.int32)
+    data = np.empty(n_nonzeros, dtype=np.float32)
+    y = np.empty(n_samples, dtype=np.int8)
+    fill(*shape, indptr, indices, data, y, threads)
+    # scipy keeps indices and indptr in one type: int64 pointers would make it copy and widen all the indices.
+    narrow = indptr.astype(np.int32) if n_nonzeros <= _INT32_MAX else indptr
+    return narrow, indices, data, y
+
+
+def _mark_canonical(X: Any) -> Any:
+    """Tell scipy what the generators guarantee; it would find out by a pass over all nonzeros."""
+    X.has_sorted_indices = True
+    X.has_canonical_format = True
+    return X
+
+
+def _check_integer(name: str, value: int, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise ValueError(f"{name} must be an integer between {low:,} and {high:,}, got {value!r}")

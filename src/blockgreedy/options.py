@@ -1,0 +1,102 @@
+"""The settings of the block-greedy family, checked, and the named presets that fix some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Update = Literal["add", "line-search", "sweep", "joint"]
+GreedyRule = Literal["gain", "step"]
+ScanMode = Literal["slices", "blocks"]
+
+# What each preset fixes (p = every feature a block of its own, B = all blocks) and what it only suggests.
+PRESETS: dict[str, dict[str, Any]] = {
+    "block-greedy": {},
+    "scd": {"n_blocks": "p", "blocks_per_iter": 1},
+    "shotgun": {"n_blocks": "p"},
+    "greedy": {"n_blocks": 1, "blocks_per_iter": 1},
+    "thread-greedy": {"blocks_per_iter": "B"},
+}
+_DEFAULT_BLOCKS = 32
+_DEFAULT_SHOTGUN = 8
+
+
+@dataclass(frozen=True)
+class FamilyOptions:
+    """Algorithm 1's settings; see ``solve`` for what they mean."""
+
+    n_blocks: int
+    blocks_per_iter: int
+    per_block: int = 1
+    update: Update = "joint"
+    greedy_rule: GreedyRule = "gain"
+    scan: ScanMode = "slices"
+    atomic: bool = False
+    inner_tol: float = 1e-3
+    max_sweeps: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _whole("per_block", self.per_block, 1)
+        _whole("max_sweeps", self.max_sweeps, 1)
+        _whole("seed", self.seed, 0)
+        _one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
+        _one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
+        _one_of("scan", self.scan, ("slices", "blocks"))
+        if not self.inner_tol > 0:
+            raise ValueError(f"inner_tol={self.inner_tol!r} must be above 0")
+        if self.atomic and self.update not in ("add", "line-search"):
+            raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
+
+    @property
+    def may_diverge(self) -> bool:
+        return self.update in ("add", "line-search")
+
+    @property
+    def check_every(self) -> int:
+        """Iterations between two looks at the gap: ten chances for every block."""
+        return 10 * max(1, -(-self.n_blocks // self.blocks_per_iter))
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    if not is_whole or value < least or (most is not None and value > most):
+        wanted = f"from {least} to {most}" if most is not None else f"of at least {least}"
+        raise ValueError(f"{name}={value!r} must be a whole number {wanted}")
+    return int(value)
+
+
+def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:
+    if value not in accepted:
+        raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(map(repr, accepted))}")
+
+
+def resolve_blocks(
+    method: str, n_features: int, n_blocks: int | None, blocks_per_iter: int | None, from_partition: int | None
+) -> tuple[int, int]:
+    """(B, P) from the preset, what was asked for and the partition's number of blocks, or a clear refusal."""
+    if method not in PRESETS:
+        raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, PRESETS))}")
+    fixed = PRESETS[method]
+    if from_partition is not None:
+        if n_blocks is not None and n_blocks != from_partition:
+            raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {from_partition} blocks")
+        n_blocks = from_partition
+    if "n_blocks" in fixed:
+        wanted = n_features if fixed["n_blocks"] == "p" else fixed["n_blocks"]
+        if n_blocks is not None and n_blocks != wanted:
+            raise ValueError(f"method={method!r} fixes n_blocks at {wanted}, got {n_blocks}; use method='block-greedy'")
+        n_blocks = wanted
+    if n_blocks is None:
+        n_blocks = min(_DEFAULT_BLOCKS, n_features)
+    n_blocks = _whole("n_blocks", n_blocks, 1, n_features)
+    if "blocks_per_iter" in fixed:
+        wanted = n_blocks if fixed["blocks_per_iter"] == "B" else fixed["blocks_per_iter"]
+        if blocks_per_iter is not None and blocks_per_iter != wanted:
+            raise ValueError(
+                f"method={method!r} fixes blocks_per_iter at {wanted}, got {blocks_per_iter}; use method='block-greedy'"
+            )
+        blocks_per_iter = wanted
+    if blocks_per_iter is None:
+        blocks_per_iter = min(_DEFAULT_SHOTGUN, n_blocks) if method == "shotgun" else n_blocks
+    return n_blocks, _whole("blocks_per_iter", blocks_per_iter, 1, n_blocks)

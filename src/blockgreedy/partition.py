@@ -1,0 +1,157 @@
+"""PARTITION: which block each feature belongs to.
+
+    blocks = make_partition(X, y, n_blocks=32, kind="clustered")
+
+All kinds make blocks of p/B features: the first p mod B blocks have ⌈p/B⌉, the rest ⌊p/B⌋.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from blockgreedy import _core
+from blockgreedy.backends.cpu import core_matrix, resolve_threads
+from blockgreedy.columns import as_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The features 0 … p-1 in ``n_blocks`` blocks, none of them empty.
+
+    ``block_of[j]`` is the block of feature j; the array is a read-only copy of what was given. ``kind`` and
+    ``seed`` say where the partition comes from (``seed`` is None where chance has no part in it).
+    """
+
+    block_of: NDArray[np.int32] = field(repr=False)
+    n_blocks: int
+    kind: str = "given"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        given = np.asarray(self.block_of)
+        if given.ndim != 1 or given.dtype.kind not in "iu":
+            raise ValueError(
+                f"block_of has shape {given.shape} and dtype {given.dtype}; "
+                "it must hold one integer per feature"
+            )
+        _check_n_blocks(self.n_blocks, given.size)
+        if given.min() < 0 or given.max() >= self.n_blocks:
+            j = int(np.flatnonzero((given < 0) | (given >= self.n_blocks))[0])
+            raise ValueError(
+                f"block_of[{j}]={given[j]} is no block; with n_blocks={self.n_blocks} "
+                f"it must lie in 0..{self.n_blocks - 1}"
+            )
+        block_of = given.astype(np.int32)  # a copy: the caller's own array stays writeable
+        block_of.flags.writeable = False
+        object.__setattr__(self, "block_of", block_of)
+        object.__setattr__(self, "n_blocks", int(self.n_blocks))
+        sizes = self.sizes
+        if sizes.min() == 0:
+            raise ValueError(
+                f"block_of leaves block {int(sizes.argmin())} empty; "
+                f"each of the n_blocks={self.n_blocks} blocks must have a feature"
+            )
+
+    @property
+    def n_features(self) -> int:
+        return len(self.block_of)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Features per block."""
+        return np.bincount(self.block_of, minlength=self.n_blocks).astype(np.int64, copy=False)
+
+    def members(self, b: int) -> NDArray[np.intp]:
+        """The features of block b, ascending."""
+        if not 0 <= b < self.n_blocks:
+            raise ValueError(f"b={b!r} is no block; it must lie in 0..{self.n_blocks - 1}")
+        return np.flatnonzero(self.block_of == b)
+
+    def nonzeros(self, X: Any) -> NDArray[np.int64]:
+        """Stored entries of X per block: what a scan of the block costs (dense X: rows × features)."""
+        n_rows, n_features = np.shape(X)
+        if n_features != self.n_features:
+            raise ValueError(f"X has {n_features} features, the partition has {self.n_features}")
+        counts = np.diff(X.tocsc().indptr) if hasattr(X, "tocsc") else np.full(n_features, n_rows)
+        # bincount adds in float64, exact for fewer than 2**53 entries
+        return np.bincount(self.block_of, weights=counts, minlength=self.n_blocks).astype(np.int64)
+
+
+def make_partition(
+    X: Any,
+    y: Any = None,
+    *,
+    n_blocks: int,
+    kind: str = "random",
+    seed: int = 0,
+    n_threads: int | None = None,
+) -> Partition:
+    """Divide the columns of X into ``n_blocks`` blocks of equally many features.
+
+    Parameters
+    ----------
+    X : scipy sparse matrix or array, samples × features
+    y : targets; for kinds that look at them (none of the present ones does)
+    n_blocks : from 1 to the number of features
+    kind : "random" cuts a random permutation of the features, "contiguous" cuts their own order, "clustered"
+        is the paper's Algorithm 2: blocks of features with large inner products, grown around the densest
+    seed : of the random permutation
+    n_threads : for "clustered"; the result does not depend on it
+    """
+    make = KINDS.get(kind)
+    if make is None:
+        raise ValueError(f"kind={kind!r} is not known; accepted are {', '.join(map(repr, KINDS))}")
+    shape = np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"X has {len(shape)} dimension(s), expected 2 (samples × features)")
+    _check_n_blocks(n_blocks, shape[1])
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed={seed!r} must be a whole number in 0..2**64-1")
+    return make(X, y, int(n_blocks), int(seed), n_threads)
+
+
+def _random(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
+    order = _core.random_permutation(np.shape(X)[1], seed)
+    block_of = np.empty(len(order), dtype=np.int32)
+    block_of[order] = _cut(len(order), n_blocks)
+    return Partition(block_of, n_blocks, "random", seed)
+
+
+def _contiguous(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
+    return Partition(_cut(np.shape(X)[1], n_blocks), n_blocks, "contiguous")
+
+
+def _clustered(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
+    threads = resolve_threads(n_threads)
+    block_of = _core.cluster_features(core_matrix(as_columns(X, threads)), n_blocks, threads)
+    return Partition(block_of, n_blocks, "clustered")
+
+
+KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {
+    "random": _random,
+    "contiguous": _contiguous,
+    "clustered": _clustered,
+}
+
+
+def _cut(n_features: int, n_blocks: int) -> NDArray[np.int32]:
+    """0,…,0,1,…,1,…: the first n_features mod n_blocks blocks have one feature more than the rest."""
+    size, extra = divmod(n_features, n_blocks)
+    blocks = np.arange(n_blocks, dtype=np.int32)
+    return np.repeat(blocks, size + (blocks < extra))
+
+
+def _check_n_blocks(n_blocks: int, n_features: int) -> None:
+    whole = isinstance(n_blocks, (int, np.integer)) and not isinstance(n_blocks, bool)
+    if not whole or not 1 <= n_blocks <= n_features:
+        raise ValueError(
+            f"n_blocks={n_blocks!r} must be a whole number in 1..{n_features} (the number of features)"
+        )

@@ -1,0 +1,225 @@
+"""The problem that is solved, and what can be said of any point of it.
+
+::
+
+    min over w   (1/n) Σ_i loss(y_i, (Xw)_i)  +  alpha Σ_j u_j |w_j|  +  l2/2 ‖w‖²,   lower ≤ w ≤ upper
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from blockgreedy.certificate import NullModel, dual_value, fit_null_model, scaled_dual_point
+from blockgreedy.columns import as_columns
+from blockgreedy.losses import make_loss
+from blockgreedy.penalties import Penalty
+
+Array = NDArray[np.float64]
+
+
+class Problem:
+    """L1-regularised loss minimisation on one matrix.
+
+    Parameters
+    ----------
+    X : sparse (any scipy format) or dense, n × p
+        float32 and float64 are kept; canonical CSC and Fortran-ordered arrays are not copied.
+    y : array of n targets
+        For the classification losses any two values; the larger one is the positive class.
+    loss : "squared", "logistic", "squared_hinge", "huber"
+    alpha : float ≥ 0
+        Weight of the L1 norm against the *mean* loss (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
+    l2 : float ≥ 0
+        Adds l2/2·‖w‖².
+    penalty_weights : array of p, optional
+        u_j ≥ 0; 0 leaves a feature unpenalised, inf excludes it.
+    positive : bool
+        Only weights ≥ 0; short for ``lower=0``.
+    lower, upper : float or array of p, optional
+        Bounds with lower ≤ 0 ≤ upper.
+    huber_delta : float
+        Where the Huber loss turns linear.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        loss: str = "squared",
+        alpha: float,
+        l2: float = 0.0,
+        sample_weight: ArrayLike | None = None,
+        penalty_weights: ArrayLike | None = None,
+        positive: bool = False,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        fit_intercept: bool = False,
+        offset: ArrayLike | None = None,
+        standardize: bool = False,
+        huber_delta: float = 1.35,
+    ) -> None:
+        _refuse_unfinished(sample_weight=sample_weight, fit_intercept=fit_intercept, offset=offset, standardize=standardize)
+        self.loss = make_loss(loss, huber_delta)
+        self.alpha = _non_negative("alpha", alpha)
+        self.l2 = _non_negative("l2", l2)
+        self.X = as_columns(X)
+        self.n_samples, self.n_features = self.X.shape
+        self.y, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
+        self.penalty_weights = _weights(penalty_weights, self.n_features)
+        if positive and lower is not None:
+            raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
+        self.lower = _bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
+        self.upper = _bound("upper", upper, self.n_features, 1.0)
+
+    def __repr__(self) -> str:
+        kind = "sparse" if sp.issparse(self.X) else "dense"
+        return (
+            f"Problem({self.n_samples} × {self.n_features} {kind} {self.X.dtype}, loss={self.loss.name!r}, "
+            f"alpha={self.alpha:g}{f', l2={self.l2:g}' if self.l2 else ''})"
+        )
+
+    def with_alpha(self, alpha: float) -> Problem:
+        """The same problem at another alpha; shares X and y."""
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("penalty", None)
+        other.alpha = _non_negative("alpha", alpha)
+        return other
+
+    @cached_property
+    def penalty(self) -> Penalty:
+        """The penalty in NumPy, one entry per feature."""
+        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+        excluded = np.isinf(u)
+        lower = np.where(excluded, 0.0, self.lower)
+        upper = np.where(excluded, 0.0, self.upper)
+        return Penalty(self.alpha * np.where(excluded, 0.0, u), self.l2, lower, upper)
+
+    # The two column passes that a certificate needs; backends.cpu.CpuModel has the same pair, threaded.
+
+    def alpha_needed(self, theta: Array, at_null: bool = False) -> float:
+        """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
+
+        With ``at_null``: for which weights of 0 are optimal, so that features with room up to a bound count too.
+        """
+        correlation = -(self.X.T @ theta)
+        room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
+        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+        counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)
+        return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
+
+    def penalty_conjugate(self, theta: Array, scale: float) -> float:
+        """Σ_j r_j*(−scale·x_j·theta), without the features that make an equality."""
+        held = np.flatnonzero(~self.penalty.is_free)
+        return float(np.sum(self.penalty.at(held).conjugate(-scale * (self.X.T @ theta)[held])))
+
+    def decision(self, w: ArrayLike) -> Array:
+        """Xw in float64."""
+        return np.asarray(self.X @ _point("w", w, self.n_features), dtype=np.float64)
+
+    def objective(self, w: ArrayLike) -> float:
+        w = _point("w", w, self.n_features)
+        return float(np.mean(self.loss.value(self.y, self.decision(w)))) + self.penalty.value(w)
+
+    def gradient(self, w: ArrayLike) -> Array:
+        """Gradient of the mean loss."""
+        return np.asarray(self.X.T @ self.loss.deriv(self.y, self.decision(w)), dtype=np.float64) / self.n_samples
+
+    def duality_gap(self, w: ArrayLike, dual: ArrayLike | None = None) -> float:
+        """objective(w) − dual value, an upper bound on the error of w; inf if no feasible dual point is known.
+
+        ``dual`` is an n-vector θ; infeasible beyond rounding (1e-12) it proves nothing and the gap is inf.
+        None takes the rescaled residual of w, which is loose close to the solution.
+        """
+        if dual is None:
+            _, value = scaled_dual_point(self, self.decision(w), self)
+        else:
+            value = dual_value(self, _point("dual", dual, self.n_samples), self)
+        return self.objective(w) - value
+
+    def kkt_residual(self, w: ArrayLike) -> float:
+        """Largest distance of −gradient to the penalty's subdifferential: 0 exactly at a solution."""
+        w = _point("w", w, self.n_features)
+        return float(np.max(self.penalty.subgradient_distance(w, self.gradient(w))))
+
+    @cached_property
+    def null_model(self) -> NullModel:
+        """The best model whose penalised weights are all zero."""
+        return fit_null_model(self)
+
+    @cached_property
+    def alpha_max(self) -> float:
+        """The smallest alpha at which the null model is a solution."""
+        return self.alpha_needed(self.null_model.dual, at_null=True)
+
+
+def _refuse_unfinished(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None and value is not False:
+            raise NotImplementedError(f"{name} is not available yet; it comes with the default solver and the estimators")
+
+
+def _non_negative(name: str, value: float) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not (np.isfinite(number) and number >= 0):
+        raise ValueError(f"{name}={value!r} must be a finite number of at least 0")
+    return number
+
+
+def _point(name: str, values: ArrayLike, length: int) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (length,):
+        raise ValueError(f"{name} has shape {array.shape}, expected ({length},)")
+    return array
+
+
+def _targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[Any] | None]:
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}, expected ({n},): one target per row of X")
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError("y holds NaN or infinite values")
+    if not is_classifier:
+        if labels.dtype.kind not in "biuf":
+            raise TypeError(f"y has dtype {labels.dtype}; a regression loss needs numbers")
+        return np.ascontiguousarray(labels, dtype=np.float64), None
+    classes = np.unique(labels)
+    if len(classes) == 1 and labels.dtype.kind in "iuf" and abs(classes[0]) == 1:
+        classes = np.array([-1, 1], dtype=classes.dtype if labels.dtype.kind != "u" else np.int64)
+    if len(classes) != 2:
+        shown = ", ".join(map(repr, classes[:5].tolist()))
+        raise ValueError(
+            f"y holds {len(classes)} distinct value(s) ({shown}{', …' if len(classes) > 5 else ''}); "
+            "a classification loss needs exactly two"
+        )
+    return np.where(labels == classes[1], 1.0, -1.0), classes
+
+
+def _weights(weights: ArrayLike | None, p: int) -> Array | None:
+    if weights is None:
+        return None
+    u = np.ascontiguousarray(_point("penalty_weights", weights, p))
+    if np.any(np.isnan(u)) or np.any(u < 0):
+        raise ValueError("penalty_weights must be at least 0 (0 = unpenalised, inf = excluded); negative or NaN found")
+    return u
+
+
+def _bound(name: str, bound: ArrayLike | None, p: int, side: float) -> float | Array:
+    """A scalar when all features share it. side is -1 for lower, +1 for upper."""
+    if bound is None:
+        return side * float("inf")
+    values = np.asarray(bound, dtype=np.float64)
+    if values.ndim > 0:
+        values = np.ascontiguousarray(_point(name, values, p))
+    if np.any(np.isnan(values)) or np.any(side * values < 0):
+        raise ValueError(f"{name} must satisfy lower ≤ 0 ≤ upper; got a value on the other side of 0, or NaN")
+    return float(values) if values.ndim == 0 else values

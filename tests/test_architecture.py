@@ -1,0 +1,104 @@
+"""Rules of the tree: who imports whom, what importing costs, that the stubs are current."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SANITIZED
+
+import blockgreedy
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "blockgreedy"
+MAY_IMPORT_CORE = {"backends/cpu.py", "partition.py", "theory.py", "data.py"}
+EXTRAS = {"matplotlib", "plotly", "cupy", "dask", "mpi4py", "sklearn", "typer", "rich", "pandas"}
+
+
+def imports(path):
+    """Names imported at module level (imports inside functions and for type checkers do not count)."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+FILES = {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py")}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_only_the_named_files_import_the_core(name):
+    if name not in MAY_IMPORT_CORE:
+        assert "blockgreedy._core" not in imports(FILES[name])
+
+
+def test_trace_imports_nothing_of_ours():
+    assert not [name for name in imports(FILES["trace.py"]) if name.startswith("blockgreedy")]
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if n not in ("cli.py", "estimators.py")])
+def test_extras_are_imported_where_they_are_needed(name):
+    assert not {module.split(".")[0] for module in imports(FILES[name])} & EXTRAS
+
+
+def test_importing_loads_no_extra_and_starts_no_thread():
+    code = (
+        "import sys, os, blockgreedy; "
+        f"loaded = set(sys.modules) & {EXTRAS!r}; assert not loaded, loaded; "
+        "assert not [k for k in os.environ if k.startswith('OMP_WAIT')]"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitized process starts slowly")
+def test_importing_takes_under_300_ms_beyond_numpy_and_scipy():
+    code = (
+        "import numpy, scipy.sparse, scipy.special, time; t = time.perf_counter(); import blockgreedy; "
+        "print(time.perf_counter() - t)"
+    )
+    times = [float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(3)]
+    assert min(times) < 0.3
+
+
+def test_stub_of_the_core_is_current(tmp_path):
+    made = tmp_path / "_core.pyi"
+    command = [sys.executable, "-m", "nanobind.stubgen", "-m", "blockgreedy._core", "-o", str(made)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert made.read_text() == (SOURCE / "_core.pyi").read_text(), "run `make stubs`"
+
+
+def test_every_public_name_exists():
+    for name in blockgreedy.__all__:
+        assert hasattr(blockgreedy, name)
+
+
+def test_code_speaks_of_no_machine():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode != 0:
+        pytest.skip("not a git checkout")
+    for name in tracked.stdout.split():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".hpp", ".cpp", ".toml", ".txt", ""} and path.is_file() and path != Path(__file__):
+            text = path.read_text(errors="ignore")
+            assert "/ro" + "ot/" not in text, name
+
+
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
+def test_every_instruction_set_gives_the_same_solution(isa):
+    code = (
+        "import numpy as np, blockgreedy as bg; from blockgreedy import _core; "
+        "d = bg.data.text_like(500, 800, 30.0, seed=1); "
+        "s = bg.solve(bg.Problem(d.X, d.y, loss='logistic', alpha=1e-3), tol=1e-9, max_iter=5000); "
+        "print(_core.isa(), repr(s.objective), s.nonzeros)"
+    )
+    outputs = [
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env={**__import__("os").environ, **extra}).stdout.split()
+        for extra in ({"BLOCKGREEDY_ISA": isa}, {})
+    ]
+    assert outputs[0][0] in ("baseline", isa, "avx2")
+    assert float(outputs[0][1]) == pytest.approx(float(outputs[1][1]), rel=1e-9)

@@ -1,0 +1,71 @@
+"""Bitwise equal results for any number of threads, and again on every run."""
+
+import numpy as np
+import pytest
+from conftest import LOSSES, UPDATES
+
+import blockgreedy as bg
+from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.options import FamilyOptions
+
+pytestmark = pytest.mark.threads
+THREADS = (1, 2, 3, 7)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return bg.data.text_like(3000, 4000, 60.0, seed=3)
+
+
+def iterates(problem, options, n_threads, kind="random"):
+    partition = bg.make_partition(problem.X, n_blocks=options.n_blocks, kind=kind, seed=1, n_threads=n_threads)
+    engine = CpuModel(problem, n_threads).block_greedy(partition, options)
+    engine.run(15, np.inf)
+    return engine.coef.tobytes() + engine.Xw.tobytes() + engine.derivs.tobytes()
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("size", [(32, 32, 1), (1, 1, 1), (32, 8, 1), (8, 8, 40), (4000, 700, 1), (4000, 1, 1), (3, 2, 5)], ids=str)
+@pytest.mark.parametrize("scan", ["slices", "blocks"])
+def test_iterates_do_not_depend_on_threads(data, update, size, scan):
+    problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1e-4)
+    options = FamilyOptions(*size, update, scan=scan)
+    results = {n_threads: iterates(problem, options, n_threads) for n_threads in THREADS}
+    assert len(set(results.values())) == 1
+    assert iterates(problem, options, 2) == results[2]
+
+
+@pytest.mark.parametrize("scan", ["slices", "blocks"])
+def test_both_scans_give_the_same_iterates(data, scan):
+    problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1e-4)
+    assert iterates(problem, FamilyOptions(32, 32, scan=scan), 3) == iterates(problem, FamilyOptions(32, 32), 1)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_whole_solutions_do_not_depend_on_threads(data, loss):
+    problem = bg.Problem(data.X, data.y, loss=loss, alpha=1e-3)
+    found = [bg.solve(problem, n_threads=n, max_iter=60, tol=1e-9) for n in THREADS]
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.coef, found[0].coef)
+        np.testing.assert_array_equal(other.dual, found[0].dual)
+        assert other.gap == found[0].gap
+        assert list(other.trace["objective"]) == list(found[0].trace["objective"])
+
+
+def test_dense_results_do_not_depend_on_threads(rng):
+    X, y = np.asfortranarray(rng.normal(size=(2500, 300))), np.where(rng.random(2500) < 0.5, 0, 1)
+    problem = bg.Problem(X, y, loss="logistic", alpha=1e-3)
+    assert len({iterates(problem, FamilyOptions(16, 16), n) for n in THREADS}) == 1
+
+
+def test_atomic_additions_agree_up_to_rounding(data):
+    problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1e-3)
+    partition = bg.make_partition(problem.X, n_blocks=4, kind="random")
+    for update in ("add", "line-search"):
+        plain, atomic = (
+            CpuModel(problem, 3).block_greedy(partition, FamilyOptions(4, 4, 1, update, atomic=flag)) for flag in (False, True)
+        )
+        plain.run(10, np.inf)
+        atomic.run(10, np.inf)
+        np.testing.assert_allclose(atomic.Xw, plain.Xw, atol=1e-12)
+        np.testing.assert_allclose(atomic.coef, plain.coef, atol=1e-12)

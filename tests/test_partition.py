@@ -1,0 +1,253 @@
+"""Partitions: Algorithm 2 against a readable NumPy version of it, sizes, random cuts, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from blockgreedy.partition import KINDS, Partition, make_partition
+from blockgreedy.random import Random
+
+
+def algorithm_2(X, n_blocks):
+    """The paper's Algorithm 2; every tie goes to the lowest index."""
+    p = X.shape[1]
+    stored = np.diff(X.tocsc().indptr) if sp.issparse(X) else np.full(p, X.shape[0])
+    columns = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=np.float64)
+    block_of = np.full(p, n_blocks - 1)
+    unassigned = np.arange(p)
+    for b in range(n_blocks - 1):
+        seed = unassigned[np.argmax(stored[unassigned])]
+        correlation = np.abs(columns[:, seed] @ columns[:, unassigned])
+        size = p // n_blocks + (b < p % n_blocks)
+        taken = unassigned[np.argsort(-correlation, kind="stable")[:size]]
+        block_of[taken] = b
+        unassigned = np.setdiff1d(unassigned, taken)
+    return block_of
+
+
+def skewed_sparse(rng, n, p, dtype=np.float64):
+    """Column densities from empty to full; multiples of 1/8, so that all sums are exact and ties are ties."""
+    density = rng.random(p) ** 4
+    density[rng.random(p) < 0.1] = 0
+    values = rng.integers(-8, 9, size=(n, p)) / 8
+    return sp.csc_array(np.where(rng.random((n, p)) < density, values, 0).astype(dtype))
+
+
+def clustered(X, n_blocks, n_threads=1):
+    return make_partition(X, n_blocks=n_blocks, kind="clustered", n_threads=n_threads).block_of
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(25))
+def test_clustered_sparse_is_algorithm_2(seed, dtype):
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(1, 90), rng.integers(1, 120)
+    X = skewed_sparse(rng, n, p, dtype)
+    for n_blocks in {1, int(rng.integers(1, p + 1)), min(7, p), p}:
+        np.testing.assert_array_equal(clustered(X, n_blocks), algorithm_2(X, n_blocks))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(10))
+def test_clustered_dense_is_algorithm_2(seed, dtype):
+    rng = np.random.default_rng(100 + seed)
+    n, p = rng.integers(1, 90), rng.integers(1, 120)
+    X = np.asfortranarray(rng.integers(-8, 9, size=(n, p)) / 8, dtype=dtype)
+    for n_blocks in {1, int(rng.integers(1, p + 1)), p}:
+        np.testing.assert_array_equal(clustered(X, n_blocks), algorithm_2(X, n_blocks))
+
+
+def test_clustered_fills_32_blocks_from_40_features():
+    X = skewed_sparse(np.random.default_rng(0), 60, 40)
+    block_of = clustered(X, 32)
+    assert np.bincount(block_of).tolist() == [2] * 8 + [1] * 24
+    np.testing.assert_array_equal(block_of, algorithm_2(X, 32))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("n_blocks", [2, 9, 32])
+def test_clustered_is_algorithm_2_for_any_number_of_threads(n_blocks, n_threads):
+    X = skewed_sparse(np.random.default_rng(1), 400, 5003, np.float32)
+    assert X.nnz > 300_000  # enough for several parts
+    np.testing.assert_array_equal(clustered(X, n_blocks, n_threads), algorithm_2(X, n_blocks))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_clustered_dense_in_several_parts_is_algorithm_2(n_threads):
+    X = np.random.default_rng(2).integers(-4, 5, size=(300, 1001)).astype(np.float32)
+    np.testing.assert_array_equal(clustered(X, 13, n_threads), algorithm_2(X, 13))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_clustered_with_rare_columns_is_algorithm_2(n_threads):
+    """Nearly all correlations are zero, and after the first blocks whole blocks tie at zero."""
+    rng = np.random.default_rng(3)
+    X = sp.random_array(
+        (200, 40_000), density=0.01, format="csc", rng=rng, data_sampler=lambda size: np.ones(size)
+    )
+    X = sp.hstack([X, sp.csc_array(np.ones((200, 1)))], format="csc")
+    np.testing.assert_array_equal(clustered(X, 32, n_threads), algorithm_2(X, 32))
+
+
+def test_clustered_does_not_depend_on_threads_when_sums_round():
+    rng = np.random.default_rng(4)
+    X = skewed_sparse(rng, 400, 3000)
+    X.data = rng.standard_normal(X.nnz)
+    one = clustered(X, 32, 1)
+    for n_threads in (2, 3, 7):
+        np.testing.assert_array_equal(clustered(X, 32, n_threads), one)
+
+
+def test_clustered_tells_neighbouring_doubles_apart():
+    """Correlations that differ in the last bits only: every digit of the selection matters."""
+    rng = np.random.default_rng(5)
+    p = 700
+    singles = sp.diags_array(1 + rng.integers(0, 2**14, size=p) * 2.0**-52)
+    X = sp.hstack([singles, np.ones((p, 1))], format="csc")
+    for n_blocks in (2, 3, 7, 50):
+        np.testing.assert_array_equal(clustered(X, n_blocks), algorithm_2(X, n_blocks))
+
+
+def test_clustered_compares_correlations_of_all_magnitudes():
+    rng = np.random.default_rng(6)
+    singles = sp.diags_array(rng.choice([-1.0, 1.0], size=500) * 2.0 ** rng.integers(-1000, 1000, size=500))
+    X = sp.hstack([singles, np.ones((500, 1))], format="csc")
+    np.testing.assert_array_equal(clustered(X, 6), algorithm_2(X, 6))
+
+
+def test_clustered_puts_empty_columns_last_and_by_index():
+    X = sp.csc_array(np.array([[0.0, 1, 0, 1, 0, 0]]))
+    assert clustered(X, 3).tolist() == [1, 0, 1, 0, 2, 2]
+
+
+def test_clustered_keeps_duplicates_of_the_seed_together():
+    column = np.random.default_rng(7).random((50, 1)) + 1
+    X = sp.csc_array(np.hstack([np.eye(50)[:, :6], column, np.eye(50)[:, 6:9], column, column]))
+    block_of = clustered(X, 4)
+    assert block_of[[6, 10, 11]].tolist() == [0, 0, 0]
+
+
+def test_clustered_seed_can_lose_its_place_to_heavier_columns():
+    X = sp.csc_array(np.array([[1.0, 9, 0], [1, 0, 8], [1, 0, 0]]))
+    assert clustered(X, 3).tolist() == algorithm_2(X, 3).tolist() == [2, 0, 1]
+
+
+def test_clustered_takes_any_format_alike():
+    X = skewed_sparse(np.random.default_rng(8), 40, 60)
+    expected = clustered(X, 8)
+    for same in (X.tocsr(), X.tocoo(), sp.csc_matrix(X), sp.csr_matrix(X)):
+        np.testing.assert_array_equal(clustered(same, 8), expected)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize(("p", "n_blocks"), [(40, 32), (40, 1), (40, 40), (41, 4), (43, 4)])
+def test_first_blocks_take_the_features_left_over(kind, p, n_blocks):
+    X = skewed_sparse(np.random.default_rng(9), 30, p)
+    partition = make_partition(X, n_blocks=n_blocks, kind=kind)
+    size, extra = divmod(p, n_blocks)
+    assert partition.sizes.tolist() == [size + 1] * extra + [size] * (n_blocks - extra)
+    assert (partition.kind, partition.n_blocks, partition.n_features) == (kind, n_blocks, p)
+
+
+def test_random_cuts_the_fisher_yates_permutation_of_the_project_generator():
+    random, order = Random(11), list(range(103))
+    for i in range(102, 0, -1):
+        k = random.below(i + 1)
+        order[i], order[k] = order[k], order[i]
+    expected = np.empty(103, dtype=int)
+    expected[order] = np.repeat(np.arange(10), [11] * 3 + [10] * 7)
+    partition = make_partition(np.ones((2, 103)), n_blocks=10, kind="random", seed=11)
+    np.testing.assert_array_equal(partition.block_of, expected)
+    assert partition.seed == 11
+
+
+def test_random_depends_on_the_seed():
+    X = sp.csc_array((5, 1000))
+    first, second = (make_partition(X, n_blocks=8, seed=seed).block_of for seed in (0, 1))
+    assert (first != second).mean() > 0.7
+
+
+def test_contiguous_keeps_the_order_of_the_features():
+    partition = make_partition(np.ones((2, 7)), n_blocks=3, kind="contiguous")
+    assert partition.block_of.tolist() == [0, 0, 0, 1, 1, 2, 2]
+
+
+def test_members_are_ascending_and_cover_all_features():
+    partition = make_partition(sp.csc_array((5, 100)), n_blocks=7)
+    members = [partition.members(b) for b in range(7)]
+    assert all((np.diff(m) > 0).all() for m in members)
+    assert sorted(np.concatenate(members)) == list(range(100))
+    with pytest.raises(ValueError, match=r"b=7 is no block; it must lie in 0..6"):
+        partition.members(7)
+
+
+def test_nonzeros_counts_stored_entries_per_block():
+    X = skewed_sparse(np.random.default_rng(10), 30, 50)
+    partition = make_partition(X, n_blocks=6)
+    expected = [X[:, partition.members(b)].nnz for b in range(6)]
+    for same in (X, X.tocsr(), X.tocoo()):
+        assert partition.nonzeros(same).tolist() == expected
+    assert partition.nonzeros(X).dtype == np.int64
+    assert partition.nonzeros(X.toarray()).tolist() == (30 * partition.sizes).tolist()
+    with pytest.raises(ValueError, match="X has 49 features, the partition has 50"):
+        partition.nonzeros(X[:, :49])
+
+
+def test_partition_is_frozen_and_leaves_the_callers_array_alone():
+    given = np.array([0, 1, 0], dtype=np.int32)
+    partition = Partition(given, 2)
+    given[1] = 0
+    assert partition.block_of.tolist() == [0, 1, 0]
+    assert partition.block_of.dtype == np.int32
+    with pytest.raises(ValueError, match="read-only"):
+        partition.block_of[0] = 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        partition.n_blocks = 3
+
+
+@pytest.mark.parametrize(
+    ("block_of", "n_blocks", "message"),
+    [
+        ([0, 1, 3], 3, r"block_of\[2\]=3 is no block; with n_blocks=3 it must lie in 0\.\.2"),
+        ([0, -1, 1], 2, r"block_of\[1\]=-1 is no block"),
+        ([0, 2, 2], 3, r"block_of leaves block 1 empty; each of the n_blocks=3 blocks must have a feature"),
+        ([0.0, 1.0], 2, r"block_of has shape \(2,\) and dtype float64; it must hold one integer per feature"),
+        ([[0, 1]], 2, r"block_of has shape \(1, 2\)"),
+        ([0, 0], 3, r"n_blocks=3 must be a whole number in 1\.\.2 \(the number of features\)"),
+        ([0, 0], 1.0, r"n_blocks=1\.0 must be a whole number"),
+    ],
+)
+def test_partition_refuses_what_is_none(block_of, n_blocks, message):
+    with pytest.raises(ValueError, match=message):
+        Partition(np.array(block_of), n_blocks)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_blocks": 0}, r"n_blocks=0 must be a whole number in 1\.\.4 \(the number of features\)"),
+        ({"n_blocks": 5}, r"n_blocks=5 must be a whole number in 1\.\.4"),
+        ({"n_blocks": True}, r"n_blocks=True must be a whole number"),
+        (
+            {"n_blocks": 2, "kind": "sorted"},
+            r"kind='sorted' is not known; accepted are 'random', 'contiguous', 'clustered'",
+        ),
+        ({"n_blocks": 2, "seed": -1}, r"seed=-1 must be a whole number in 0\.\.2\*\*64-1"),
+        (
+            {"n_blocks": 2, "kind": "clustered", "n_threads": 0},
+            r"n_threads=0 must be a whole number of at least 1",
+        ),
+    ],
+)
+def test_make_partition_refuses_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_partition(np.ones((3, 4)), **arguments)
+
+
+def test_make_partition_refuses_a_vector():
+    with pytest.raises(ValueError, match=r"X has 1 dimension\(s\), expected 2"):
+        make_partition(np.ones(4), n_blocks=2)

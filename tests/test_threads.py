@@ -1,0 +1,94 @@
+"""Threads: forked children, joblib workers, limits, concurrent solves."""
+
+import multiprocessing
+import os
+import threading
+
+import joblib
+import numpy as np
+import pytest
+
+import blockgreedy as bg
+from blockgreedy.backends.cpu import resolve_threads
+
+pytestmark = pytest.mark.threads
+
+
+def make_problem():
+    data = bg.data.text_like(2000, 3000, 60.0, seed=3)
+    return bg.Problem(data.X, data.y, loss="logistic", alpha=1e-4)
+
+
+def fit(_=None):
+    return bg.solve(make_problem(), n_threads=2, max_iter=20).coef
+
+
+def count_threads(_=None):
+    """(threads asked for by default, most threads alive during a fit)"""
+    peak = []
+
+    def look(_record):
+        peak.append(len(os.listdir("/proc/self/task")))
+
+    before = len(os.listdir("/proc/self/task"))
+    bg.solve(make_problem(), max_iter=50, callback=look)
+    return resolve_threads(), max(peak) - before
+
+
+def test_a_forked_child_fits_after_its_parent_did():
+    expected = fit()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        results = pool.map_async(fit, range(4)).get(timeout=120)
+    for coef in results:
+        np.testing.assert_array_equal(coef, expected)
+
+
+def test_a_child_forked_from_inside_a_fit_can_fit():
+    outcome = []
+
+    def fork_once(record):
+        if record.iteration == 10:
+            child = multiprocessing.get_context("fork").Process(target=fit)
+            child.start()
+            child.join(60)
+            outcome.append(child.exitcode)
+
+    bg.solve(make_problem(), n_threads=2, max_iter=30, tol=0, callback=fork_once)
+    assert outcome == [0]
+
+
+def test_joblib_workers_do_not_oversubscribe():
+    n_jobs = 2
+    allowed = max(1, joblib.cpu_count() // n_jobs)
+    results = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(count_threads)(i) for i in range(2))
+    for asked, extra in results:
+        assert asked <= allowed
+        assert extra <= allowed - 1
+
+
+def test_no_thread_outlives_a_solve():
+    before = len(os.listdir("/proc/self/task"))
+    fit()
+    assert len(os.listdir("/proc/self/task")) == before
+
+
+def test_solves_in_several_python_threads_do_not_disturb_each_other():
+    expected, results = fit(), {}
+    workers = [threading.Thread(target=lambda k=k: results.update({k: fit()})) for k in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(results) == 3
+    for coef in results.values():
+        np.testing.assert_array_equal(coef, expected)
+
+
+def test_default_follows_affinity_and_environment(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert 1 <= resolve_threads() <= len(os.sched_getaffinity(0))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert resolve_threads() == 1
+    assert resolve_threads(5) == 5
+    monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
+    assert resolve_threads() >= 1
