@@ -26,6 +26,8 @@ namespace {
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
+using Buffer = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
 using Columns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 
 // A NumPy array that takes over the vector's memory.
@@ -161,11 +163,10 @@ class Model {
     pass([&] { predict(held.matrix, w.data(), Xw.data()); return 0; });
     return give_away(std::move(Xw));
   }
-  nb::ndarray<nb::numpy, double, nb::ndim<1>> products(Vector<double> r) {
+  void products(Vector<double> r, Buffer<double> out) {
     check_size("r", r.size(), held.n_rows());
-    std::vector<double> out(static_cast<std::size_t>(held.n_cols()));
+    check_size("out", out.size(), held.n_cols());
     pass([&] { column_products(held.matrix, r.data(), out.data(), team); return 0; });
-    return give_away(std::move(out));
   }
   double alpha_needed_by(Vector<double> theta, bool at_null) {
     check_size("theta", theta.size(), held.n_rows());
@@ -300,7 +301,7 @@ void bind_solver(nb::module_& m) {
            "n_threads"_a)
       .def("objective", &Model::objective_at, "w"_a, "Xw"_a)
       .def("predict", &Model::predict_at, "w"_a)
-      .def("column_products", &Model::products, "r"_a)
+      .def("column_products", &Model::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
       .def("alpha_needed", &Model::alpha_needed_by, "theta"_a, "at_null"_a)
       .def("penalty_conjugate", &Model::conjugate_at, "theta"_a, "scale"_a)
       .def("kkt_residual", &Model::residual_at, "w"_a, "theta"_a);
@@ -317,31 +318,15 @@ void bind_solver(nb::module_& m) {
       .def_prop_ro("Xw", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.Xw, self); })
       .def_prop_ro("derivs", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.derivs, self); })
       .def_prop_ro("accepted", [](const PyBlockGreedy& self) { return self.solver().accepted; })
+      .def_prop_ro("update_order", [](const PyBlockGreedy& self) { return self.solver().update_order(); })
       .def_prop_ro("n_iter", [](const PyBlockGreedy& self) { return self.solver().counters.n_iter; })
       .def_prop_ro("nonzeros_touched", [](const PyBlockGreedy& self) { return self.solver().counters.nonzeros_touched; })
       .def_prop_ro("critical_nonzeros", [](const PyBlockGreedy& self) { return self.solver().counters.critical_nonzeros; });
 }
 
-void bind_partition(nb::module_& m) {
-  m.def("random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
-        "n"_a, "seed"_a);
-  m.def("cluster_features", [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
-    std::vector<std::int32_t> block_of;
-    {
-      nb::gil_scoped_release release;
-      ThreadTeam team(n_threads);
-      block_of = cluster_features(held.matrix, n_blocks, team);
-    }
-    return give_away(std::move(block_of));
-  }, "matrix"_a, "n_blocks"_a, "n_threads"_a);
-}
-
-// ---- generators: sizes first, then contents, into NumPy's own memory ----
-template <class T>
-using Buffer = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
+// Runs f(team) without the GIL; Ctrl-C is raised, since what f leaves behind is then incomplete.
 template <class F>
-void generate(int n_threads, F&& f) {
+void with_team(int n_threads, F&& f) {
   SignalHook hook;
   {
     nb::gil_scoped_release release;
@@ -354,6 +339,18 @@ void generate(int n_threads, F&& f) {
   }
 }
 
+void bind_partition(nb::module_& m) {
+  m.def("random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
+        "n"_a, "seed"_a);
+  m.def("cluster_features", [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
+    if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+    std::vector<std::int32_t> block_of;
+    with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(held.matrix, n_blocks, team); });
+    return give_away(std::move(block_of));
+  }, "matrix"_a, "n_blocks"_a, "n_threads"_a);
+}
+
+// Sizes first, then contents, into NumPy's own memory.
 template <class Shape>
 void check_buffers(const Shape& shape, std::int64_t n_compressed, Vector<std::int64_t> indptr, std::size_t n_indices,
                    std::size_t n_data, std::size_t n_labels) {
@@ -368,14 +365,14 @@ void bind_generators(nb::module_& m) {
                             Buffer<std::int64_t> indptr, int n_threads) {
     check_size("indptr", indptr.size(), n_features + 1);
     const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
-    generate(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
+    with_team(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
   }, "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
   m.def("kdda_fill", [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
                         Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data,
                         Buffer<std::int8_t> labels, int n_threads) {
     const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
     check_buffers(shape, n_features, indptr, indices.size(), data.size(), labels.size());
-    generate(n_threads, [&](ThreadTeam& team) {
+    with_team(n_threads, [&](ThreadTeam& team) {
       kdda_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
     });
   }, "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
@@ -384,14 +381,14 @@ void bind_generators(nb::module_& m) {
                             std::uint64_t seed, Buffer<std::int64_t> indptr, int n_threads) {
     check_size("indptr", indptr.size(), n_samples + 1);
     const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
-    generate(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
+    with_team(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
   }, "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
   m.def("text_fill", [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
                         std::uint64_t seed, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices,
                         Buffer<float> data, Buffer<std::int8_t> labels, int n_threads) {
     const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
     check_buffers(shape, n_samples, indptr, indices.size(), data.size(), labels.size());
-    generate(n_threads, [&](ThreadTeam& team) {
+    with_team(n_threads, [&](ThreadTeam& team) {
       text_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
     });
   }, "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),

@@ -18,9 +18,7 @@ class Solver final : public BlockGreedy {
          ThreadTeam& team)
       : options_(options), team_(team), random_(options.seed), scan_(view, target, options, block_of, state, team),
         updates_(view, target, options, state, team) {
-    state.w.assign(static_cast<std::size_t>(view.n_cols), 0.0);
-    state.Xw.resize(static_cast<std::size_t>(view.n_rows));
-    state.derivs.resize(static_cast<std::size_t>(view.n_rows));
+    state.resize(view.n_rows, view.n_cols);
     updates_.rebuild();
     if (options.blocks_per_iter == options.n_blocks) {
       selected_.resize(static_cast<std::size_t>(options.n_blocks));
@@ -38,6 +36,8 @@ class Solver final : public BlockGreedy {
       const std::int64_t touched_before = counters.nonzeros_touched;
       scan_.best_of(selected_, counters, proposals_);
       if (team_.stopped()) break;
+      accepted.clear();
+      for (const Proposal& proposal : proposals_) accepted.push_back(proposal.feature);
       updates_.apply(proposals_);
       ++counters.n_iter;
       ++done;
@@ -47,14 +47,18 @@ class Solver final : public BlockGreedy {
         if (team_.poll() || seconds_now() >= deadline) break;
       }
     }
-    accepted.clear();
-    for (const Proposal& proposal : proposals_) accepted.push_back(proposal.feature);
     return done;
   }
 
   void set_weights(const double* w) override {
-    std::copy(w, w + state.w.size(), state.w.begin());
+    for (std::size_t j = 0; j < state.w.size(); ++j) state.set_weight(static_cast<std::int64_t>(j), w[j]);
     updates_.rebuild();
+  }
+
+  std::vector<std::int32_t> update_order() const override {
+    std::vector<std::int32_t> features;
+    for (const Proposal& proposal : proposals_) features.push_back(proposal.feature);
+    return features;
   }
 
   void update_with(const std::vector<std::int32_t>& features) override {

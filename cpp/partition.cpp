@@ -68,7 +68,8 @@ class SeedColumn {
 // sum runs in row order; rows outside the seed add an exact zero, so skipping them changes no bit of it.
 
 // Neighbouring columns are one run of entries, of which nearly all miss the seed: whose entry it is, is asked
-// only after a hit. A loop per column costs 15 ns for its unpredictable end, this one about 1 ns per entry.
+// only after a hit. A loop per column took 16 ns a column at the KDDA shape (2.8 entries each, so the end of the
+// loop is unpredictable), this one 9.
 template <class T, class F>
 void multiply_mostly_zero(const CscView<T>& view, const std::int32_t* columns, std::int64_t n_columns,
                           const SeedColumn<T>& seed, F&& emit) {

@@ -48,7 +48,9 @@ def test_core_and_numpy_passes_agree(rng, loss, kind):
     scale = min(1.0, 0.999 * problem.alpha / problem.alpha_needed(theta)) if problem.alpha_needed(theta) else 1.0
     assert model.penalty_conjugate(theta, scale) == pytest.approx(problem.penalty_conjugate(theta, scale), rel=1e-9, abs=1e-12)
     assert model.core.kkt_residual(w, theta) == pytest.approx(problem.kkt_residual(w), rel=1e-10)
-    np.testing.assert_allclose(model.core.column_products(theta), problem.X.T @ theta, atol=1e-14)
+    products = np.empty(40)
+    model.core.column_products(theta, products)
+    np.testing.assert_allclose(products, problem.X.T @ theta, atol=1e-14)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -55,6 +55,9 @@ class BlockGreedy {
   // One update with a given accepted set (ascending blocks): how a reference replays a step on tied data.
   virtual void update_with(const std::vector<std::int32_t>& features) = 0;
 
+  // The accepted set of the last iteration in the order its update took, which ties may decide by a rounding.
+  virtual std::vector<std::int32_t> update_order() const = 0;
+
   State state;
   Counters counters;
   std::vector<std::int32_t> accepted;  // of the last iteration, in block order

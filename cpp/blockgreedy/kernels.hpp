@@ -31,6 +31,9 @@ struct Kernels {
   double (*squared_norm_f32)(const float*, std::int64_t);
   double (*squared_norm_f64)(const double*, std::int64_t);
   double (*sum)(const double*, std::int64_t);
+  double (*largest_magnitude)(const double*, std::int64_t);
+  // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
+  std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
   std::array<LossKernels, n_losses> losses;
 };
 

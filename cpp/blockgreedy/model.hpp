@@ -21,6 +21,21 @@ struct Target {
 
 struct State {
   std::vector<double> w, Xw, derivs;
+  std::vector<std::uint64_t> support;  // bit j: w_j is not zero. A scan reads this instead of w
+
+  void resize(std::int64_t n_rows, std::int64_t n_cols) {
+    w.assign(static_cast<std::size_t>(n_cols), 0.0);
+    Xw.assign(static_cast<std::size_t>(n_rows), 0.0);
+    derivs.assign(static_cast<std::size_t>(n_rows), 0.0);
+    support.assign(static_cast<std::size_t>(n_cols / 64 + 1), 0);
+  }
+  double weight(std::int64_t j) const { return w[static_cast<std::size_t>(j)]; }
+  void set_weight(std::int64_t j, double value) {
+    w[static_cast<std::size_t>(j)] = value;
+    const std::uint64_t bit = std::uint64_t{1} << (j % 64);
+    std::uint64_t& word = support[static_cast<std::size_t>(j / 64)];
+    word = value != 0 ? word | bit : word & ~bit;
+  }
 };
 
 // Rows are cut into a fixed number of runs that depends on n alone: sums over rows and the vector loops see

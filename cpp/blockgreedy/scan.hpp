@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cmath>
 
 #include "blockgreedy/block_greedy.hpp"
@@ -21,6 +22,8 @@ class Scan {
        const State& state, ThreadTeam& team)
       : view_(view), penalty_(target.penalty), options_(options), block_of_(block_of), state_(state), team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
+        smoothness_(target.loss.smoothness()),
+        smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
         curvatures_(view, target.loss.smoothness() * inverse_n_, team),
         everything_(options.blocks_per_iter == options.n_blocks),
         storage_order_(everything_ && options.scan == ScanMode::slices &&
@@ -66,12 +69,16 @@ class Scan {
     }
   }
 
-  // The proposal for feature j; score 0 when it would not move.
-  Proposal propose(std::int64_t j, double grad) const {
-    const double w = state_.w[static_cast<std::size_t>(j)];
+  // The proposal for feature j; score 0 when it would not move, or has no chance against `to_beat`.
+  Proposal propose(std::int64_t j, double grad, double to_beat = 0) const {
+    const double w = state_.weight(j);
     const CoordinatePenalty coordinate = penalty_.at(j);
     if (w == 0 && std::fabs(grad) <= coordinate.l1) return {};
     const double curvature = curvatures_[j];
+    if (w == 0 && options_.greedy_rule == GreedyRule::gain) {  // gain <= excess²/(2 (curvature + l2)), less a box
+      const double excess = std::fabs(grad) - coordinate.l1;
+      if ((1 + 1e-9) * excess * excess <= 2 * (curvature + coordinate.l2) * to_beat) return {};
+    }
     const double z = coordinate.prox(w, grad, curvature);
     if (!coordinate.moves(w, z, grad, curvature)) return {};
     const double score =
@@ -90,7 +97,6 @@ class Scan {
   }
 
  private:
-  static constexpr std::int64_t batch_size = 128;
   static constexpr std::int64_t mark_stride = 64;
 
   // A run of whole selected blocks (ranks first..last), or a piece of one (positions first..last of `rank`).
@@ -98,6 +104,10 @@ class Scan {
     std::int64_t rank, first, last;
     bool whole;
   };
+
+  double smallest_weight() const {
+    return penalty_.weights ? *std::min_element(penalty_.weights, penalty_.weights + view_.n_cols) : 1.0;
+  }
 
   std::int64_t sum_nonzeros(std::int64_t b) const {
     std::int64_t total = 0;
@@ -139,25 +149,57 @@ class Scan {
     list[at] = proposal;
   }
 
-  // Proposes for positions first..last and hands every proposal that moves to list_of(j).
+  // Proposes for positions first..last and hands every proposal that moves to list_of(j). Most features stay
+  // at zero: they are passed over 64 at a time.
   template <class ListOf>
   BLOCKGREEDY_INLINE void propose_run(const std::int32_t* columns, std::int64_t first, std::int64_t last,
                                       ListOf list_of) const {
-    std::array<double, batch_size> products;
-    for (std::int64_t at = first; at < last; at += batch_size) {
-      const std::int64_t count = std::min(batch_size, last - at);
-      column_dots(view_, columns, at, count, state_.derivs.data(), products.data());
-      for (std::int64_t k = 0; k < count; ++k) {
+    std::array<double, 64> products;
+    for (std::int64_t at = first, end; at < last; at = end) {
+      end = columns ? at + 64 : (at / 64 + 1) * 64;  // storage order keeps in step with the words of support
+      if (end > last) end = last;
+      column_dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
+      std::uint64_t look = kernels().above(products.data(), end - at, smallest_l1_);
+      look |= support_bits(columns, at, end - at);
+      for (; look != 0; look &= look - 1) {
+        const auto k = static_cast<std::int64_t>(std::countr_zero(look));
         const std::int64_t j = columns ? columns[at + k] : at + k;
-        const Proposal proposal = propose(j, inverse_n_ * products[static_cast<std::size_t>(k)]);
-        if (proposal.score > 0) insert(list_of(j), options_.per_block, proposal);
+        Proposal* list = list_of(j);
+        if (cannot_beat(list[options_.per_block - 1], j)) continue;
+        const double to_beat = list[options_.per_block - 1].score;
+        const Proposal proposal = propose(j, inverse_n_ * products[static_cast<std::size_t>(k)], to_beat);
+        if (proposal.score > 0) insert(list, options_.per_block, proposal);
       }
     }
+  }
+
+  BLOCKGREEDY_INLINE std::uint64_t support_bits(const std::int32_t* columns, std::int64_t at, std::int64_t n) const {
+    if (!columns) {
+      const std::uint64_t word = state_.support[static_cast<std::size_t>(at / 64)] >> (at % 64);
+      return n < 64 ? word & ((std::uint64_t{1} << n) - 1) : word;
+    }
+    std::uint64_t bits = 0;
+    for (std::int64_t k = 0; k < n; ++k) bits |= static_cast<std::uint64_t>(state_.weight(columns[at + k]) != 0) << k;
+    return bits;
+  }
+
+  // gain <= grad²/(2 curvature) for a weight at zero, and grad² <= ‖x‖² Σ derivs²/n² over the column's rows, so
+  // gain <= count max(derivs²)/(2 beta n): a rare feature often cannot win, and its norm is not needed.
+  BLOCKGREEDY_INLINE bool cannot_beat(const Proposal& worst_kept, std::int64_t j) const {
+    return worst_kept.score >= gain_per_nonzero_ * static_cast<double>(view_.count(j)) && state_.weight(j) == 0;
+  }
+
+  // Only where all derivs are worth looking at: an iteration must not cost O(n) when it scans less than that.
+  void bound_gains() {
+    if (options_.greedy_rule != GreedyRule::gain) return;
+    const double largest = kernels().largest_magnitude(state_.derivs.data(), view_.n_rows);
+    gain_per_nonzero_ = (1 + 1e-9) * largest * largest * inverse_n_ / (2 * smoothness_);
   }
 
   void scan_in_storage_order() {
     const std::int64_t k = options_.per_block, row = options_.n_blocks * k;
     std::fill(table_.begin(), table_.end(), Proposal{});
+    bound_gains();
     team_.for_each(static_cast<std::int64_t>(cuts_.size()) - 1, [&](std::int64_t slice, int executor) {
       Proposal* mine = table_.data() + executor * row;
       propose_run(nullptr, cuts_[static_cast<std::size_t>(slice)], cuts_[static_cast<std::size_t>(slice) + 1],
@@ -267,6 +309,9 @@ class Scan {
   const State& state_;
   ThreadTeam& team_;
   double inverse_n_;
+  double smoothness_;
+  double smallest_l1_;  // n times the l1 below which no gradient moves a feature from zero, less rounding
+  double gain_per_nonzero_ = infinity;
   Curvatures<View> curvatures_;
   bool everything_, storage_order_;
   Blocks blocks_;

@@ -20,20 +20,18 @@ class Updates {
   void line_search(std::vector<Proposal>& accepted);
   void sweep(std::vector<Proposal>& accepted);
   void joint(std::vector<Proposal>& accepted);
-  void joint_by_gram(std::vector<Proposal>& accepted);
-  void joint_matrix_free(std::vector<Proposal>& accepted);
-  void fill_gram(const std::vector<Proposal>& accepted);
-  void add_gram_of_rows(const std::vector<Proposal>& accepted, std::int64_t first, std::int64_t last, int executor,
-                        double* gram);
+  void absorb_Xd(const std::vector<Proposal>& accepted);
 
   double refined_target(const Proposal& proposal, double* buffer) const;
   void move_to_targets(const std::vector<Proposal>& accepted);
+  void add_atomically(const std::vector<Proposal>& accepted);
+  bool touches_all_rows(std::int64_t nonzeros) const;
+  template <class Change>
+  void refresh_all_rows(std::int64_t work, Change change);
   void add_column(std::int64_t j, double step);
   void refresh_rows_of(std::int64_t j);
   void refresh_slice(std::int64_t slice);
   std::int64_t count_nonzeros(const std::vector<Proposal>& accepted) const;
-
-  double& weight(const Proposal& proposal) { return state_.w[static_cast<std::size_t>(proposal.feature)]; }
 
   View view_;
   Target target_;
@@ -43,7 +41,6 @@ class Updates {
   double inverse_n_, scale_;  // scale = beta / n, the factor of the quadratic majoriser
   RowSlices slices_;
   std::vector<double> Xd_;                       // private to joint, all zero between calls
-  std::vector<double> gram_, gram_slices_, model_grad_;
   std::vector<std::vector<double>> scratch_;     // per executor
 };
 

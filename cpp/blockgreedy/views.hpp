@@ -34,13 +34,22 @@ struct CscView {
     for (std::int64_t k = start(j), end = start(j + 1); k < end; ++k) f(indices[k], static_cast<double>(data[k]));
   }
 
-  // Only rows in [first, last): how several threads share one column.
+  // Rows in order, some at a time: seek finds the first entry at or after a row, walk visits entries up to
+  // (not including) row `last` and returns where it stopped. How several threads share one column.
+  BLOCKGREEDY_INLINE std::int64_t seek(std::int64_t j, std::int64_t row) const {
+    const std::int32_t *begin = indices + start(j), *end = indices + start(j + 1);
+    return (row > 0 ? std::lower_bound(begin, end, static_cast<std::int32_t>(row)) : begin) - indices;
+  }
+  template <class F>
+  BLOCKGREEDY_INLINE std::int64_t walk(std::int64_t j, std::int64_t at, std::int64_t last, F&& f) const {
+    for (const std::int64_t end = start(j + 1); at < end && indices[at] < last; ++at) {
+      f(indices[at], static_cast<double>(data[at]));
+    }
+    return at;
+  }
   template <class F>
   BLOCKGREEDY_INLINE void for_each_nonzero(std::int64_t j, std::int64_t first, std::int64_t last, F&& f) const {
-    const std::int32_t* end = indices + start(j + 1);
-    const std::int32_t* at = indices + start(j);
-    if (first > 0) at = std::lower_bound(at, end, static_cast<std::int32_t>(first));
-    for (; at < end && *at < last; ++at) f(*at, static_cast<double>(data[at - indices]));
+    walk(j, seek(j, first), last, f);
   }
 
   BLOCKGREEDY_INLINE void prefetch_pointers(std::int64_t j) const {
@@ -66,12 +75,18 @@ struct DenseView {
 
   template <class F>
   BLOCKGREEDY_INLINE void for_each_nonzero(std::int64_t j, F&& f) const {
-    for_each_nonzero(j, 0, n_rows, f);
+    walk(j, 0, n_rows, f);
+  }
+  BLOCKGREEDY_INLINE std::int64_t seek(std::int64_t, std::int64_t row) const { return row; }
+  template <class F>
+  BLOCKGREEDY_INLINE std::int64_t walk(std::int64_t j, std::int64_t at, std::int64_t last, F&& f) const {
+    const T* column = data + j * n_rows;
+    for (; at < last; ++at) f(static_cast<std::int32_t>(at), static_cast<double>(column[at]));
+    return at;
   }
   template <class F>
   BLOCKGREEDY_INLINE void for_each_nonzero(std::int64_t j, std::int64_t first, std::int64_t last, F&& f) const {
-    const T* column = data + j * n_rows;
-    for (std::int64_t i = first; i < last; ++i) f(static_cast<std::int32_t>(i), static_cast<double>(column[i]));
+    walk(j, seek(j, first), last, f);
   }
   BLOCKGREEDY_INLINE void prefetch_pointers(std::int64_t) const {}
   BLOCKGREEDY_INLINE void prefetch_entries(std::int64_t j) const { __builtin_prefetch(data + j * n_rows); }

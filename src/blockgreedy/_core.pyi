@@ -49,7 +49,8 @@ class Model:
 
     def predict(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-    def column_products(self, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+    def column_products(self, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """out_j = x_j·r"""
 
     def alpha_needed(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], at_null: bool) -> float: ...
 
@@ -81,6 +82,9 @@ class BlockGreedy:
 
     @property
     def accepted(self) -> list[int]: ...
+
+    @property
+    def update_order(self) -> list[int]: ...
 
     @property
     def n_iter(self) -> int: ...

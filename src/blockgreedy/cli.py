@@ -216,9 +216,8 @@ def fit(options: FitOptions) -> None:
             code = _complain(f"the trace cannot be written: {error}", FAILED)
     facts = _facts(options, dataset, problem, solution)
     if options.as_json:
-        typer.echo(
-            json.dumps({k: None if v in (math.inf, -math.inf) or v != v else v for k, v in facts.items()})
-        )
+        finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
+        typer.echo(json.dumps(finite))
     else:
         Console().print(_summary(facts, options.trace))
     raise typer.Exit(code)
@@ -246,7 +245,6 @@ def _problem(options: FitOptions, dataset: Dataset) -> Problem:
 def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: Solution) -> dict[str, Any]:
     """Everything the run has to say; the keys are those of --json."""
     B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, None)
-    f_null = problem.null_model.objective
     return {
         "data": str(options.data),
         **_pick(problem, "n_samples n_features"),
@@ -259,8 +257,8 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
         **_pick(options, "per_block update greedy_rule scan atomic seed"),
         "n_threads": resolve_threads(options.n_threads),
         **_pick(solution, "status message objective gap"),
-        "f_null": f_null,
-        "relative_gap": _ratio(solution.gap, f_null),
+        "f_null": problem.null_model.objective,
+        "relative_gap": _ratio(solution.gap, problem.null_model.objective),
         **_pick(solution, "nonzeros n_iter seconds check_seconds"),
     }
 

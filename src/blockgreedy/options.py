@@ -33,11 +33,13 @@ class FamilyOptions:
     scan: ScanMode = "slices"
     atomic: bool = False
     inner_tol: float = 1e-3
-    max_sweeps: int = 10
+    max_sweeps: int | None = None  # 1 for joint, 10 for sweep
     seed: int = 0
 
     def __post_init__(self) -> None:
         _whole("per_block", self.per_block, 1)
+        if self.max_sweeps is None:
+            object.__setattr__(self, "max_sweeps", 1 if self.update == "joint" else 10)
         _whole("max_sweeps", self.max_sweeps, 1)
         _whole("seed", self.seed, 0)
         _one_of("update", self.update, ("add", "line-search", "sweep", "joint"))

@@ -63,7 +63,7 @@ def solve(
     scan: ScanMode = "slices",
     atomic: bool = False,
     inner_tol: float = 1e-3,
-    max_sweeps: int = 10,
+    max_sweeps: int | None = None,
     tol: float = 1e-4,
     max_iter: int | None = None,
     max_seconds: float | None = None,
@@ -89,8 +89,9 @@ def solve(
     update : what becomes of the accepted steps
         "add": all added at once (the paper's Algorithm 1; may diverge); "line-search": each refined alone on the
         true loss, then all added (the paper's implementation; may cycle); "sweep": one after the other on the
-        shared state; "joint" (default): solved together against the quadratic majoriser. The last two never
-        raise the objective.
+        shared state, up to ``max_sweeps`` (10) times; "joint" (default): descent on the quadratic majoriser of
+        the accepted set, best gain first, ``max_sweeps`` (1) times. The last two never raise the objective.
+    inner_tol : "line-search", "sweep" and "joint" refine until a change is below this part of the first.
     per_block : accepted features per block; the paper's theory covers 1.
     greedy_rule : "gain" (default), the guaranteed descent, or "step", the largest |step| as the paper words it.
     scan : "slices" (default) of equal nonzeros, or "blocks": one block per thread, with its load imbalance.

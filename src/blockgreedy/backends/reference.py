@@ -15,6 +15,7 @@ from blockgreedy.random import Random
 
 if TYPE_CHECKING:
     from blockgreedy.options import FamilyOptions
+    from blockgreedy.penalties import Penalty
     from blockgreedy.problem import Problem
 
 Array = NDArray[np.float64]
@@ -51,8 +52,13 @@ def accept(problem: Problem, w: Array, block: NDArray[np.intp], options: FamilyO
     return [int(block[k]) for k in best if score[k] > 0]
 
 
-def update(problem: Problem, w: Array, accepted: list[int], options: FamilyOptions) -> Array:
-    """The weights after moving the accepted features by the chosen rule."""
+def update(
+    problem: Problem, w: Array, accepted: list[int], options: FamilyOptions, *, in_given_order: bool = False
+) -> Array:
+    """The weights after moving the accepted features by the chosen rule.
+
+    ``in_given_order`` has "joint" take them as they come, for replaying a step in which gains tie.
+    """
     w = w.copy()
     if not accepted:
         return w
@@ -63,7 +69,7 @@ def update(problem: Problem, w: Array, accepted: list[int], options: FamilyOptio
     def loss_grad(moved: Array) -> Array:  # of the accepted features, when they have moved by `moved`
         return columns.T @ problem.loss.deriv(problem.y, Xw + columns @ moved) / n
 
-    start, grad = w[accepted], loss_grad(np.zeros(len(accepted)))
+    start, grad = w[accepted], problem.gradient(w)[accepted]
     if options.update == "add" or (options.update == "joint" and len(accepted) == 1):
         w[accepted] = penalty.prox(start, grad, bound)
     elif options.update == "line-search":  # each alone on the true loss, the others frozen
@@ -77,20 +83,31 @@ def update(problem: Problem, w: Array, accepted: list[int], options: FamilyOptio
                     break
             w[j] = z
     elif options.update == "sweep":  # one after the other on the shared state
-        w[accepted] = _descend(start, lambda z: loss_grad(z - start), penalty, bound, options)
-    else:  # joint: against the quadratic majoriser
+        order = np.arange(len(accepted))
+        w[accepted] = _descend(start, order, lambda z: loss_grad(z - start), penalty, bound, options)
+    else:  # joint: against the quadratic majoriser, best gain first
         gram = scale * columns.T @ columns
-        w[accepted] = _descend(start, lambda z: grad + gram @ (z - start), penalty, bound, options)
+        gain = penalty.gain(start, penalty.prox(start, grad, bound), grad, bound)
+        order = np.arange(len(accepted)) if in_given_order else np.argsort(-gain, kind="stable")
+        w[accepted] = _descend(start, order, lambda z: grad + gram @ (z - start), penalty, bound, options)
     return w
 
 
-def _descend(start: Array, grad_at: Callable[[Array], Array], penalty: object, bound: Array, options: FamilyOptions) -> Array:
+def _descend(
+    start: Array,
+    order: NDArray[np.intp],
+    grad_at: Callable[[Array], Array],
+    penalty: Penalty,
+    bound: Array,
+    options: FamilyOptions,
+) -> Array:
     """Cyclic 1-D steps until a sweep's largest change is a small part of the first sweep's."""
     z, first = start.copy(), 0.0
+    assert options.max_sweeps is not None
     for count in range(options.max_sweeps):
         largest = 0.0
-        for s in range(len(z)):
-            one = penalty.at([s])  # type: ignore[attr-defined]
+        for s in order:
+            one = penalty.at([s])
             grad = grad_at(z)[[s]]
             target = one.prox(z[[s]], grad, bound[[s]])
             if one.gain(z[[s]], target, grad, bound[[s]])[0] > 0:

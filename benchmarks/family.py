@@ -1,0 +1,122 @@
+"""Iterations of the block-greedy family beside the floor: one plain gradient pass over the same matrix.
+
+Prints, for each data set and number of threads, the floor in ns per nonzero and each setting's time per
+iteration as a multiple of it, and how often a coordinate-at-a-time method looks at a coordinate. Floor and
+settings are measured alternately in one run; figures are medians.
+
+    python benchmarks/family.py --data-dir DIR --threads 1,2      (or BLOCKGREEDY_DATA=DIR)
+
+DIR holds reuters.npz and news20.npz; without it generated data of the paper's shapes is used, and named so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+import blockgreedy as bg
+from blockgreedy import _core
+from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.options import FamilyOptions
+
+UPDATES = ("joint", "add", "sweep", "line-search")
+
+
+def data_sets(folder: str | None) -> list[bg.Dataset]:
+    found = []
+    for name in ("reuters", "news20"):
+        path = Path(folder or "") / f"{name}.npz"
+        if folder and not path.exists():
+            print(f"{path} is missing: generated data of that shape is used instead")
+        found.append(bg.load(path) if folder and path.exists() else bg.data.shaped(name))
+    return found
+
+
+def seconds(work) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def family_rows(problem: bg.Problem, n_threads: int, rounds: int) -> list[dict[str, object]]:
+    """One row per setting, measured in turns with the floor."""
+    p = problem.n_features
+    r, out = np.random.default_rng(0).normal(size=problem.n_samples), np.empty(p)
+    model = CpuModel(problem, n_threads)
+    random = bg.make_partition(problem.X, n_blocks=32, kind="random")
+    one = bg.make_partition(problem.X, n_blocks=1, kind="contiguous")
+    engines = {f"thread-greedy {u}": model.block_greedy(random, FamilyOptions(32, 32, 1, u)) for u in UPDATES}
+    engines["greedy"] = model.block_greedy(one, FamilyOptions(1, 1))
+    floors: list[float] = []
+    times: dict[str, list[float]] = {name: [] for name in engines}
+    for _ in range(rounds):
+        for name, engine in engines.items():
+            n_iter = 1 if "line-search" in name else 10
+            floors.append(seconds(lambda: model.core.column_products(r, out)))
+            times[name].append(seconds(lambda engine=engine, n_iter=n_iter: engine.run(n_iter, np.inf)) / n_iter)
+    floor = float(np.median(floors))
+    rows = [{"setting": "floor", "seconds": floor, "over_floor": 1.0, "ns_per_nonzero": floor / problem.X.nnz * 1e9}]
+    for name, values in times.items():
+        value = float(np.median(values))
+        rows.append({"setting": name, "seconds": value, "over_floor": value / floor})
+    return rows
+
+
+def coordinate_rows(problem: bg.Problem, n_threads: int) -> list[dict[str, object]]:
+    """SCD and Shotgun: coordinates looked at per second."""
+    p = problem.n_features
+    singles = bg.make_partition(problem.X, n_blocks=p, kind="contiguous")
+    rows = []
+    for name, per_iter in (("scd", 1), ("shotgun P=64", 64)):
+        engine = CpuModel(problem, n_threads).block_greedy(singles, FamilyOptions(p, per_iter))
+        n_iter = 300_000 // per_iter
+        rates = [n_iter * per_iter / seconds(lambda: engine.run(n_iter, np.inf)) for _ in range(9)]  # noqa: B023
+        rows.append({"setting": name, "coordinates_per_second": float(np.median(rates))})
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-dir", default=os.environ.get("BLOCKGREEDY_DATA"))
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--ratios", default="0.1,0.01", help="alpha as parts of alpha_max")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--csv", type=Path, help="also write the rows here")
+    arguments = parser.parse_args()
+    print(f"instruction set {_core.isa()}, {os.cpu_count()} CPUs, logistic loss, 32 random blocks, float32")
+    rows = []
+    for data in data_sets(arguments.data_dir):
+        whole = bg.Problem(data.X, data.y, loss="logistic", alpha=1.0)
+        print(f"\n{data}")
+        for ratio in map(float, arguments.ratios.split(",")):
+            problem = whole.with_alpha(ratio * whole.alpha_max)
+            for n_threads in map(int, arguments.threads.split(",")):
+                print(f"  alpha = {ratio:g} alpha_max, {n_threads} thread(s)")
+                found = family_rows(problem, n_threads, arguments.rounds)
+                if n_threads == 1:
+                    found += coordinate_rows(problem, n_threads)
+                for row in found:
+                    rows.append({"data": data.name, "alpha_ratio": ratio, "n_threads": n_threads, **row})
+                    print("    " + describe(row))
+    if arguments.csv:
+        names = list(dict.fromkeys(key for row in rows for key in row))
+        with arguments.csv.open("w", newline="") as file:
+            writer = csv.DictWriter(file, names)
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def describe(row: dict[str, object]) -> str:
+    if "coordinates_per_second" in row:
+        return f"{row['setting']:28s} {row['coordinates_per_second'] / 1e6:8.2f} M coordinates/s"
+    extra = f"   {row['ns_per_nonzero']:.2f} ns per nonzero" if "ns_per_nonzero" in row else ""
+    return f"{row['setting']:28s} {row['seconds'] * 1e3:8.3f} ms   {row['over_floor']:6.2f} x floor{extra}"
+
+
+if __name__ == "__main__":
+    main()
