@@ -17,9 +17,7 @@ from blockgreedy.partition import make_partition
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--features", type=int, default=2_000_000)
     parser.add_argument("--samples", type=int, default=800_000)
     parser.add_argument("--nonzeros", type=int, default=30_000_000)

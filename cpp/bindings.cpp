@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
@@ -75,9 +76,15 @@ struct HeldMatrix {
   Matrix matrix;
   std::vector<nb::object> arrays;
 
-  std::int64_t n_rows() const { return std::visit([](const auto& v) { return v.n_rows; }, matrix); }
-  std::int64_t n_cols() const { return std::visit([](const auto& v) { return v.n_cols; }, matrix); }
-  std::int64_t n_nonzeros() const { return std::visit([](const auto& v) { return v.n_nonzeros(); }, matrix); }
+  std::int64_t n_rows() const {
+    return std::visit([](const auto& v) { return v.n_rows; }, matrix);
+  }
+  std::int64_t n_cols() const {
+    return std::visit([](const auto& v) { return v.n_cols; }, matrix);
+  }
+  std::int64_t n_nonzeros() const {
+    return std::visit([](const auto& v) { return v.n_nonzeros(); }, matrix);
+  }
 };
 
 template <class T, class Pointer>
@@ -118,7 +125,9 @@ class Model {
  public:
   Model(nb::object held, Vector<double> y, int loss, double delta, double alpha, double l2, OptionalVector weights,
         std::variant<double, Vector<double>> lower, std::variant<double, Vector<double>> upper, int n_threads)
-      : held_object(held), held(nb::cast<const HeldMatrix&>(held)), y_(y), weights_(weights), team(n_threads, [this] { return hook.poll(); }) {
+      : held_object(held), held(nb::cast<const HeldMatrix&>(held)), y_(y), weights_(weights), team(n_threads, [this] {
+          return hook.poll();
+        }) {
     check_size("y", y.size(), this->held.n_rows());
     if (const auto* array = std::get_if<Vector<double>>(&lower)) lower_ = *array;
     else target.penalty.lower_all = std::get<double>(lower);
@@ -160,13 +169,19 @@ class Model {
   nb::ndarray<nb::numpy, double, nb::ndim<1>> predict_at(Vector<double> w) {
     check_size("w", w.size(), held.n_cols());
     std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
-    pass([&] { predict(held.matrix, w.data(), Xw.data()); return 0; });
+    pass([&] {
+      predict(held.matrix, w.data(), Xw.data());
+      return 0;
+    });
     return give_away(std::move(Xw));
   }
   void products(Vector<double> r, Buffer<double> out) {
     check_size("r", r.size(), held.n_rows());
     check_size("out", out.size(), held.n_cols());
-    pass([&] { column_products(held.matrix, r.data(), out.data(), team); return 0; });
+    pass([&] {
+      column_products(held.matrix, r.data(), out.data(), team);
+      return 0;
+    });
   }
   double alpha_needed_by(Vector<double> theta, bool at_null) {
     check_size("theta", theta.size(), held.n_rows());
@@ -206,17 +221,25 @@ class PyBlockGreedy {
       throw std::invalid_argument("need 1 <= blocks_per_iter <= n_blocks and per_block >= 1");
     }
     for (std::size_t j = 0; j < block_of.size(); ++j) {
-      if (block_of.data()[j] < 0 || block_of.data()[j] >= n_blocks) throw std::invalid_argument("block_of out of range");
+      if (block_of.data()[j] < 0 || block_of.data()[j] >= n_blocks)
+        throw std::invalid_argument("block_of out of range");
     }
-    const BlockGreedyOptions options{n_blocks, blocks_per_iter, per_block, static_cast<UpdateRule>(update),
-                                     static_cast<GreedyRule>(greedy_rule), static_cast<ScanMode>(scan), atomic,
-                                     inner_tol, max_sweeps, seed};
+    const BlockGreedyOptions options{n_blocks,
+                                     blocks_per_iter,
+                                     per_block,
+                                     static_cast<UpdateRule>(update),
+                                     static_cast<GreedyRule>(greedy_rule),
+                                     static_cast<ScanMode>(scan),
+                                     atomic,
+                                     inner_tol,
+                                     max_sweeps,
+                                     seed};
     nb::gil_scoped_release release;
     solver_ = make_block_greedy(model_.held.matrix, model_.target, options, block_of_.data(), model_.team);
   }
 
   // (iterations done, interrupted by Ctrl-C)
-  nb::tuple run(std::int64_t n_iter, double max_seconds) {
+  std::pair<std::int64_t, bool> run(std::int64_t n_iter, double max_seconds) {
     model_.team.clear_stop();
     std::int64_t done = 0;
     {
@@ -224,17 +247,27 @@ class PyBlockGreedy {
       done = solver_->run(n_iter, max_seconds);
     }
     const bool interrupted = model_.hook.take();
-    return nb::make_tuple(done, interrupted);
+    return {done, interrupted};
   }
   void set_weights(Vector<double> w) {
     check_size("w", w.size(), model_.held.n_cols());
     nb::gil_scoped_release release;
     solver_->set_weights(w.data());
   }
+  void set_sparse_weights(Vector<std::int64_t> features, Vector<double> values) {
+    check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+    for (std::size_t k = 0; k < features.size(); ++k) check_feature(features.data()[k]);
+    nb::gil_scoped_release release;
+    solver_->set_sparse_weights(features.data(), values.data(), static_cast<std::int64_t>(features.size()));
+  }
+  // The weights themselves, not a copy: at 10^8 features there should not be two. The solver is done after it.
+  nb::ndarray<nb::numpy, double, nb::ndim<1>> release_weights() {
+    std::vector<double> w = std::move(solver_->state.w);
+    solver_.reset();
+    return give_away(std::move(w));
+  }
   void update_with(const std::vector<std::int32_t>& features) {
-    for (std::int32_t j : features) {
-      if (j < 0 || j >= model_.held.n_cols()) throw std::invalid_argument("feature out of range");
-    }
+    for (std::int32_t j : features) check_feature(j);
     nb::gil_scoped_release release;
     solver_->update_with(features);
   }
@@ -244,16 +277,24 @@ class PyBlockGreedy {
                        solver_->state.Xw.data(), model_.team);
     });
   }
-  const BlockGreedy& solver() const { return *solver_; }
+  const BlockGreedy& solver() const {
+    if (!solver_) throw std::runtime_error("the weights of this solver were released");
+    return *solver_;
+  }
 
  private:
+  void check_feature(std::int64_t j) const {
+    if (j < 0 || j >= model_.held.n_cols()) throw std::invalid_argument("feature out of range");
+  }
+
   nb::object model_object_;
   Model& model_;
   Vector<std::int32_t> block_of_;
   std::unique_ptr<BlockGreedy> solver_;
 };
 
-std::vector<double> evaluate_loss(int loss, const std::string& what, Vector<double> y, Vector<double> t, double delta) {
+std::vector<double> evaluate_loss(int loss, const std::string& what, Vector<double> y, Vector<double> t,
+                                  double delta) {
   if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
   check_size("t", t.size(), static_cast<std::int64_t>(y.size()));
   const LossKernels& table = kernels().losses[static_cast<std::size_t>(loss)];
@@ -283,10 +324,14 @@ void bind_matrix(nb::module_& m) {
       .def_prop_ro("n_rows", &HeldMatrix::n_rows)
       .def_prop_ro("n_cols", &HeldMatrix::n_cols)
       .def_prop_ro("n_nonzeros", &HeldMatrix::n_nonzeros);
-  m.def("csc", &hold_csc<float, std::int32_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
-  m.def("csc", &hold_csc<float, std::int64_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
-  m.def("csc", &hold_csc<double, std::int32_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
-  m.def("csc", &hold_csc<double, std::int64_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert());
+  m.def("csc", &hold_csc<float, std::int32_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert());
+  m.def("csc", &hold_csc<float, std::int64_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert());
+  m.def("csc", &hold_csc<double, std::int32_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert());
+  m.def("csc", &hold_csc<double, std::int64_t>, "n_rows"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+        "data"_a.noconvert());
   m.def("dense", &hold_dense<float>, "x"_a.noconvert());
   m.def("dense", &hold_dense<double>, "x"_a.noconvert());
   m.def("find_fault", &find_fault, "matrix"_a, "n_threads"_a,
@@ -312,16 +357,29 @@ void bind_solver(nb::module_& m) {
            "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a)
       .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a)
       .def("set_weights", &PyBlockGreedy::set_weights, "w"_a)
+      .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a)
+      .def("release_weights", &PyBlockGreedy::release_weights, "Hands the weights over; the solver is done after it.")
       .def("update_with", &PyBlockGreedy::update_with, "features"_a)
       .def("objective", &PyBlockGreedy::current_objective)
-      .def_prop_ro("coef", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.w, self); })
-      .def_prop_ro("Xw", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.Xw, self); })
-      .def_prop_ro("derivs", [](nb::handle_t<PyBlockGreedy> self) { return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.derivs, self); })
+      .def_prop_ro("coef",
+                   [](nb::handle_t<PyBlockGreedy> self) {
+                     return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.w, self);
+                   })
+      .def_prop_ro("Xw",
+                   [](nb::handle_t<PyBlockGreedy> self) {
+                     return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.Xw, self);
+                   })
+      .def_prop_ro("derivs",
+                   [](nb::handle_t<PyBlockGreedy> self) {
+                     return look_at(nb::cast<PyBlockGreedy&>(self).solver().state.derivs, self);
+                   })
       .def_prop_ro("accepted", [](const PyBlockGreedy& self) { return self.solver().accepted; })
       .def_prop_ro("update_order", [](const PyBlockGreedy& self) { return self.solver().update_order(); })
       .def_prop_ro("n_iter", [](const PyBlockGreedy& self) { return self.solver().counters.n_iter; })
-      .def_prop_ro("nonzeros_touched", [](const PyBlockGreedy& self) { return self.solver().counters.nonzeros_touched; })
-      .def_prop_ro("critical_nonzeros", [](const PyBlockGreedy& self) { return self.solver().counters.critical_nonzeros; });
+      .def_prop_ro("nonzeros_touched",
+                   [](const PyBlockGreedy& self) { return self.solver().counters.nonzeros_touched; })
+      .def_prop_ro("critical_nonzeros",
+                   [](const PyBlockGreedy& self) { return self.solver().counters.critical_nonzeros; });
 }
 
 // Runs f(team) without the GIL; Ctrl-C is raised, since what f leaves behind is then incomplete.
@@ -340,14 +398,25 @@ void with_team(int n_threads, F&& f) {
 }
 
 void bind_partition(nb::module_& m) {
-  m.def("random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
-        "n"_a, "seed"_a);
-  m.def("cluster_features", [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
-    if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
-    std::vector<std::int32_t> block_of;
-    with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(held.matrix, n_blocks, team); });
-    return give_away(std::move(block_of));
-  }, "matrix"_a, "n_blocks"_a, "n_threads"_a);
+  m.def(
+      "random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
+      "n"_a, "seed"_a);
+  m.def(
+      "random_blocks",
+      [](std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed) {
+        if (n_blocks < 1 || n_blocks > n_features) throw std::invalid_argument("n_blocks must lie in 1..n_features");
+        return give_away(random_blocks(n_features, n_blocks, seed));
+      },
+      "n_features"_a, "n_blocks"_a, "seed"_a);
+  m.def(
+      "cluster_features",
+      [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
+        if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+        std::vector<std::int32_t> block_of;
+        with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(held.matrix, n_blocks, team); });
+        return give_away(std::move(block_of));
+      },
+      "matrix"_a, "n_blocks"_a, "n_threads"_a);
 }
 
 // Sizes first, then contents, into NumPy's own memory.
@@ -361,38 +430,51 @@ void check_buffers(const Shape& shape, std::int64_t n_compressed, Vector<std::in
 }
 
 void bind_generators(nb::module_& m) {
-  m.def("kdda_pointers", [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
-                            Buffer<std::int64_t> indptr, int n_threads) {
-    check_size("indptr", indptr.size(), n_features + 1);
-    const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
-    with_team(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
-  }, "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
-  m.def("kdda_fill", [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
-                        Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data,
-                        Buffer<std::int8_t> labels, int n_threads) {
-    const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
-    check_buffers(shape, n_features, indptr, indices.size(), data.size(), labels.size());
-    with_team(n_threads, [&](ThreadTeam& team) {
-      kdda_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
-    });
-  }, "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-     "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
-  m.def("text_pointers", [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
-                            std::uint64_t seed, Buffer<std::int64_t> indptr, int n_threads) {
-    check_size("indptr", indptr.size(), n_samples + 1);
-    const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
-    with_team(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
-  }, "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
-  m.def("text_fill", [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
-                        std::uint64_t seed, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices,
-                        Buffer<float> data, Buffer<std::int8_t> labels, int n_threads) {
-    const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
-    check_buffers(shape, n_samples, indptr, indices.size(), data.size(), labels.size());
-    with_team(n_threads, [&](ThreadTeam& team) {
-      text_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
-    });
-  }, "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
-     "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "kdda_pointers",
+      [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
+         Buffer<std::int64_t> indptr, int n_threads) {
+        check_size("indptr", indptr.size(), n_features + 1);
+        const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
+        with_team(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
+      },
+      "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "kdda_fill",
+      [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
+         Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data, Buffer<std::int8_t> labels,
+         int n_threads) {
+        const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
+        check_buffers(shape, n_features, indptr, indices.size(), data.size(), labels.size());
+        with_team(n_threads, [&](ThreadTeam& team) {
+          kdda_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
+        });
+      },
+      "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+      "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "text_pointers",
+      [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
+         std::uint64_t seed, Buffer<std::int64_t> indptr, int n_threads) {
+        check_size("indptr", indptr.size(), n_samples + 1);
+        const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
+        with_team(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
+      },
+      "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
+      "n_threads"_a);
+  m.def(
+      "text_fill",
+      [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
+         std::uint64_t seed, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data,
+         Buffer<std::int8_t> labels, int n_threads) {
+        const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
+        check_buffers(shape, n_samples, indptr, indices.size(), data.size(), labels.size());
+        with_team(n_threads, [&](ThreadTeam& team) {
+          text_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
+        });
+      },
+      "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
+      "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
 }
 
 void bind_parts(nb::module_& m) {
@@ -400,17 +482,20 @@ void bind_parts(nb::module_& m) {
   m.def("evaluate_loss", &evaluate_loss, "loss"_a, "what"_a, "y"_a, "t"_a, "delta"_a);
   m.def("evaluate_penalty", &evaluate_penalty, "what"_a, "l1"_a, "l2"_a, "lower"_a, "upper"_a, "a"_a, "b"_a = 0.0,
         "c"_a = 0.0, "d"_a = 0.0);
-  m.def("draw_subset", [](std::uint64_t seed, std::int64_t m_, std::int64_t k, std::int64_t repeats) {
-    Random random(seed);
-    SubsetSampler sampler;
-    std::vector<std::int32_t> subset;
-    std::vector<std::vector<std::int32_t>> all;
-    for (std::int64_t r = 0; r < repeats; ++r) {
-      sampler.draw(random, m_, k, subset);
-      all.push_back(subset);
-    }
-    return all;
-  }, "seed"_a, "m"_a, "k"_a, "repeats"_a);
+  m.def(
+      "draw_subset",
+      [](std::uint64_t seed, std::int64_t m_, std::int64_t k, std::int64_t repeats) {
+        Random random(seed);
+        SubsetSampler sampler;
+        std::vector<std::int32_t> subset;
+        std::vector<std::vector<std::int32_t>> all;
+        for (std::int64_t r = 0; r < repeats; ++r) {
+          sampler.draw(random, m_, k, subset);
+          all.push_back(subset);
+        }
+        return all;
+      },
+      "seed"_a, "m"_a, "k"_a, "repeats"_a);
 }
 
 }  // namespace

@@ -16,7 +16,10 @@ class Solver final : public BlockGreedy {
  public:
   Solver(const View& view, const Target& target, const BlockGreedyOptions& options, const std::int32_t* block_of,
          ThreadTeam& team)
-      : options_(options), team_(team), random_(options.seed), scan_(view, target, options, block_of, state, team),
+      : options_(options),
+        team_(team),
+        random_(options.seed),
+        scan_(view, target, options, block_of, state, team),
         updates_(view, target, options, state, team) {
     state.resize(view.n_rows, view.n_cols);
     updates_.rebuild();
@@ -52,6 +55,12 @@ class Solver final : public BlockGreedy {
 
   void set_weights(const double* w) override {
     for (std::size_t j = 0; j < state.w.size(); ++j) state.set_weight(static_cast<std::int64_t>(j), w[j]);
+    updates_.rebuild();
+  }
+
+  void set_sparse_weights(const std::int64_t* features, const double* values, std::int64_t count) override {
+    state.resize(static_cast<std::int64_t>(state.Xw.size()), static_cast<std::int64_t>(state.w.size()));
+    for (std::int64_t k = 0; k < count; ++k) state.set_weight(features[k], values[k]);
     updates_.rebuild();
   }
 

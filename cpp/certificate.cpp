@@ -12,23 +12,25 @@ constexpr std::int64_t batch_size = 128;
 // Calls visit(part, j, x_j·r) for every column, parts in parallel.
 template <class Visit>
 void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, Visit visit) {
-  std::visit([&](const auto& view) {
-    const auto cuts = equal_nonzero_cuts(view, n_column_parts);
-    const auto run_part = [&](std::int64_t part, int) {
-      std::array<double, batch_size> products;
-      const std::int64_t end = cuts[static_cast<std::size_t>(part) + 1];
-      for (std::int64_t first = cuts[static_cast<std::size_t>(part)]; first < end; first += batch_size) {
-        const std::int64_t count = std::min(batch_size, end - first);
-        column_dots(view, nullptr, first, count, r, products.data());
-        for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
-      }
-    };
-    if (view.n_nonzeros() < min_parallel_work) {
-      for (std::int64_t part = 0; part < n_column_parts; ++part) run_part(part, 0);
-    } else {
-      team.for_each(n_column_parts, run_part);
-    }
-  }, matrix);
+  std::visit(
+      [&](const auto& view) {
+        const auto cuts = equal_nonzero_cuts(view, n_column_parts);
+        const auto run_part = [&](std::int64_t part, int) {
+          std::array<double, batch_size> products;
+          const std::int64_t end = cuts[static_cast<std::size_t>(part) + 1];
+          for (std::int64_t first = cuts[static_cast<std::size_t>(part)]; first < end; first += batch_size) {
+            const std::int64_t count = std::min(batch_size, end - first);
+            column_dots(view, nullptr, first, count, r, products.data());
+            for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
+          }
+        };
+        if (view.n_nonzeros() < min_parallel_work) {
+          for (std::int64_t part = 0; part < n_column_parts; ++part) run_part(part, 0);
+        } else {
+          team.for_each(n_column_parts, run_part);
+        }
+      },
+      matrix);
 }
 
 using Partials = std::array<double, n_column_parts>;
@@ -57,13 +59,15 @@ void column_products(const Matrix& matrix, const double* r, double* out, ThreadT
 }
 
 void predict(const Matrix& matrix, const double* w, double* Xw) {
-  std::visit([&](const auto& view) {
-    std::fill(Xw, Xw + view.n_rows, 0.0);
-    for (std::int64_t j = 0; j < view.n_cols; ++j) {
-      const double weight = w[j];
-      if (weight != 0) view.for_each_nonzero(j, [&](std::int32_t i, double x) { Xw[i] += weight * x; });
-    }
-  }, matrix);
+  std::visit(
+      [&](const auto& view) {
+        std::fill(Xw, Xw + view.n_rows, 0.0);
+        for (std::int64_t j = 0; j < view.n_cols; ++j) {
+          const double weight = w[j];
+          if (weight != 0) view.for_each_nonzero(j, [&](std::int32_t i, double x) { Xw[i] += weight * x; });
+        }
+      },
+      matrix);
 }
 
 double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,

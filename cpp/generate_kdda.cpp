@@ -28,9 +28,7 @@ struct CountLaw {
                              ceiling * p);
   }
 
-  double operator()(std::int64_t rank) const {
-    return std::clamp(scale / static_cast<double>(rank), 1.0, ceiling);
-  }
+  double operator()(std::int64_t rank) const { return std::clamp(scale / static_cast<double>(rank), 1.0, ceiling); }
 
  private:
   double total(double a, double p) const {
@@ -134,9 +132,8 @@ std::vector<float> inverse_norms(const Counters& squares, ThreadTeam& team) {
 std::vector<double> kdda_scores(const KddaShape& shape, const CscView<float>& X, ThreadTeam& team) {
   Random random(derive(shape.seed, true_model));
   const double scale = std::clamp(static_cast<double>(shape.n_features) / 40, 5.0, 250.0);
-  auto model = draw_true_model(random, 0, shape.n_features, scale, [&](std::int64_t) {
-    return random.next() & 1 ? 1.0 : -1.0;
-  });
+  auto model = draw_true_model(random, 0, shape.n_features, scale,
+                               [&](std::int64_t) { return random.next() & 1 ? 1.0 : -1.0; });
   const Shuffle column_of_rank(shape.n_features, derive(shape.seed, shuffle_columns));
   for (auto& entry : model) entry.index = column_of_rank(entry.index);
   std::vector<double> scores(at(shape.n_samples));

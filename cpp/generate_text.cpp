@@ -85,7 +85,7 @@ class Document {
  private:
   static std::size_t table_size(std::int64_t length) { return std::bit_ceil(static_cast<std::size_t>(2 * length)); }
 
-  std::vector<std::int32_t> table_;    // position in entries_, or -1
+  std::vector<std::int32_t> table_;     // position in entries_, or -1
   std::vector<std::uint64_t> entries_;  // term in the upper half (sorts by it), frequency in the lower
   std::size_t mask_ = 0;
   std::int64_t size_ = 0;
@@ -115,7 +115,8 @@ void draw_tokens(Random& random, const Vocabulary& words, std::int64_t length, D
 // column is empty; news20 has 6.7 nonzeros a column and would otherwise lose a third of its columns.
 void add_placed_terms(const TextShape& shape, const Vocabulary& words, const std::int64_t* indptr, std::int64_t row,
                       Document& document) {
-  const double terms_per_nonzero = static_cast<double>(shape.n_features) / static_cast<double>(indptr[shape.n_samples]);
+  const double terms_per_nonzero =
+      static_cast<double>(shape.n_features) / static_cast<double>(indptr[shape.n_samples]);
   if (terms_per_nonzero > 0.5) return;
   const auto first = static_cast<std::int64_t>(static_cast<double>(indptr[row]) * terms_per_nonzero);
   const auto last = row == shape.n_samples - 1

@@ -95,13 +95,14 @@ void multiply_mostly_zero(const CscView<T>& view, const std::int32_t* columns, s
 }
 
 template <class T, class F>
-void multiply(const CscView<T>& view, const std::int32_t* columns, std::int64_t n_columns,
-              const SeedColumn<T>& seed, F&& emit) {
+void multiply(const CscView<T>& view, const std::int32_t* columns, std::int64_t n_columns, const SeedColumn<T>& seed,
+              F&& emit) {
   if (seed.mostly_zero()) return multiply_mostly_zero(view, columns, n_columns, seed, emit);
   const T* values = seed.values();
   for (std::int64_t k = 0; k < n_columns; ++k) {
     double sum = 0;
-    view.for_each_nonzero(columns[k], [&](std::int32_t row, double x) { sum += x * static_cast<double>(values[row]); });
+    view.for_each_nonzero(columns[k],
+                          [&](std::int32_t row, double x) { sum += x * static_cast<double>(values[row]); });
     emit(columns[k], sum);
   }
 }
@@ -114,9 +115,13 @@ void multiply(const DenseView<T>& view, const std::int32_t* columns, std::int64_
 
 // Sparse seeds keep the matrix's type, which halves the memory that float32 sums jump about in.
 template <class View>
-struct SeedOf { using Type = SeedColumn<typename View::Value>; };
+struct SeedOf {
+  using Type = SeedColumn<typename View::Value>;
+};
 template <class T>
-struct SeedOf<DenseView<T>> { using Type = SeedColumn<double>; };
+struct SeedOf<DenseView<T>> {
+  using Type = SeedColumn<double>;
+};
 
 // A run of columns that one executor handles at a time. Its unassigned columns are columns_[first] and the
 // n_columns - 1 after it, ascending; those of them that meet the seed stand in hit_columns_ and hit_keys_ from
@@ -174,7 +179,10 @@ class Clustering {
 
 template <class View>
 Clustering<View>::Clustering(const View& view, std::int64_t n_blocks, ThreadTeam& team)
-    : view_(view), n_blocks_(n_blocks), team_(team), seed_(view.n_rows),
+    : view_(view),
+      n_blocks_(n_blocks),
+      team_(team),
+      seed_(view.n_rows),
       histograms_(static_cast<std::size_t>(team.size())),
       // Whoever is never taken stays in the last block.
       block_of_(static_cast<std::size_t>(view.n_cols), static_cast<std::int32_t>(n_blocks - 1)),
@@ -189,7 +197,8 @@ Clustering<View>::Clustering(const View& view, std::int64_t n_blocks, ThreadTeam
     parts_.push_back({.first = cuts[part], .n_columns = cuts[part + 1] - cuts[part]});
   }
   for_each_part([&](Part& part, int) {
-    for (std::int64_t k = part.first; k < part.first + part.n_columns; ++k) columns_[k] = static_cast<std::int32_t>(k);
+    for (std::int64_t k = part.first; k < part.first + part.n_columns; ++k)
+      columns_[k] = static_cast<std::int32_t>(k);
     find_densest(part);
   });
 }
@@ -200,8 +209,8 @@ std::vector<std::int32_t> Clustering<View>::run() {
     const std::int64_t seed = densest_column();
     seed_.set(view_, seed, team_);
     correlate();
-    const Cut cut = find_cut(block_start(view_.n_cols, n_blocks_, block + 1) -
-                             block_start(view_.n_cols, n_blocks_, block));
+    const Cut cut =
+        find_cut(block_start(view_.n_cols, n_blocks_, block + 1) - block_start(view_.n_cols, n_blocks_, block));
     // A stopped team leaves parts out, and what they would have counted is not there to be used.
     if (team_.stopped()) break;
     assign(static_cast<std::int32_t>(block), cut);
@@ -326,6 +335,18 @@ void Clustering<View>::find_densest(Part& part) const {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> random_blocks(std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed) {
+  const std::vector<std::int32_t> order = random_permutation(n_features, seed);
+  std::vector<std::int32_t> block_of(order.size());
+  for (std::int64_t b = 0; b < n_blocks; ++b) {
+    for (std::int64_t at = block_start(n_features, n_blocks, b); at < block_start(n_features, n_blocks, b + 1);
+         ++at) {
+      block_of[static_cast<std::size_t>(order[static_cast<std::size_t>(at)])] = static_cast<std::int32_t>(b);
+    }
+  }
+  return block_of;
+}
 
 std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(n));

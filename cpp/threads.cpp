@@ -39,7 +39,10 @@ double seconds_now() {
 }
 
 ThreadTeam::ThreadTeam(int n_threads, std::function<bool()> poll)
-    : n_threads_(n_threads < 1 ? 1 : n_threads), owner_process_(getpid()), poll_(std::move(poll)), next_poll_(seconds_now() + poll_interval) {}
+    : n_threads_(n_threads < 1 ? 1 : n_threads),
+      owner_process_(getpid()),
+      poll_(std::move(poll)),
+      next_poll_(seconds_now() + poll_interval) {}
 
 bool ThreadTeam::in_owner_process() const { return getpid() == owner_process_; }
 

@@ -26,17 +26,28 @@ void sweep_until_settled(const BlockGreedyOptions& options, OneSweep one_sweep) 
 template <class View>
 Updates<View>::Updates(const View& view, const Target& target, const BlockGreedyOptions& options, State& state,
                        ThreadTeam& team)
-    : view_(view), target_(target), options_(options), state_(state), team_(team),
-      inverse_n_(1.0 / static_cast<double>(view.n_rows)), scale_(target.loss.smoothness() * inverse_n_),
-      slices_(view.n_rows), scratch_(static_cast<std::size_t>(team.size())) {}
+    : view_(view),
+      target_(target),
+      options_(options),
+      state_(state),
+      team_(team),
+      inverse_n_(1.0 / static_cast<double>(view.n_rows)),
+      scale_(target.loss.smoothness() * inverse_n_),
+      slices_(view.n_rows),
+      scratch_(static_cast<std::size_t>(team.size())) {}
 
 template <class View>
 void Updates<View>::apply(std::vector<Proposal>& accepted) {
   if (accepted.empty()) return;
   switch (options_.update) {
-    case UpdateRule::add: break;
-    case UpdateRule::line_search: line_search(accepted); break;
-    case UpdateRule::sweep: sweep(accepted); return;
+    case UpdateRule::add:
+      break;
+    case UpdateRule::line_search:
+      line_search(accepted);
+      break;
+    case UpdateRule::sweep:
+      sweep(accepted);
+      return;
     case UpdateRule::joint:
       if (accepted.size() == 1) break;  // alone, it is solved by its proposal
       joint(accepted);
@@ -83,8 +94,9 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
 template <class View>
 void Updates<View>::refresh_slice(std::int64_t slice) {
   const std::int64_t first = slices_.begin(slice);
-  loss_kernels(target_.loss).derivs(target_.y + first, state_.Xw.data() + first, slices_.end(slice) - first,
-                                    target_.loss.delta, state_.derivs.data() + first);
+  loss_kernels(target_.loss)
+      .derivs(target_.y + first, state_.Xw.data() + first, slices_.end(slice) - first, target_.loss.delta,
+              state_.derivs.data() + first);
 }
 
 template <class View>

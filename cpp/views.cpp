@@ -43,39 +43,49 @@ bool pointers_ascend(const CscView<T>& view) {
 }
 
 template <class T>
-bool pointers_ascend(const DenseView<T>&) { return true; }
+bool pointers_ascend(const DenseView<T>&) {
+  return true;
+}
 
 }  // namespace
 
 const char* describe_fault(const Matrix& matrix, ThreadTeam& team) {
-  return std::visit([&](const auto& view) -> const char* {
-    std::atomic<int> worst{none};
-    if (!pointers_ascend(view)) {
-      worst = pointers;
-    } else {
-      const std::int64_t n_parts = view.n_nonzeros() < min_parallel_work ? 1 : 4 * team.size();
-      const auto cuts = equal_nonzero_cuts(view, n_parts);
-      team.for_each(n_parts, [&](std::int64_t part, int) {
-        int found = none;
-        const auto at = static_cast<std::size_t>(part);
-        for (std::int64_t j = cuts[at]; j < cuts[at + 1]; ++j) {
-          const int fault = column_fault(view, j);
-          // The lowest fault wins, so that the message does not depend on the cuts.
-          if (fault != none && (found == none || fault < found)) found = fault;
+  return std::visit(
+      [&](const auto& view) -> const char* {
+        std::atomic<int> worst{none};
+        if (!pointers_ascend(view)) {
+          worst = pointers;
+        } else {
+          const std::int64_t n_parts = view.n_nonzeros() < min_parallel_work ? 1 : 4 * team.size();
+          const auto cuts = equal_nonzero_cuts(view, n_parts);
+          team.for_each(n_parts, [&](std::int64_t part, int) {
+            int found = none;
+            const auto at = static_cast<std::size_t>(part);
+            for (std::int64_t j = cuts[at]; j < cuts[at + 1]; ++j) {
+              const int fault = column_fault(view, j);
+              // The lowest fault wins, so that the message does not depend on the cuts.
+              if (fault != none && (found == none || fault < found)) found = fault;
+            }
+            int current = worst.load();
+            while (found != none && (current == none || found < current) &&
+                   !worst.compare_exchange_weak(current, found)) {
+            }
+          });
         }
-        int current = worst.load();
-        while (found != none && (current == none || found < current) && !worst.compare_exchange_weak(current, found)) {
+        switch (worst.load()) {
+          case pointers:
+            return "indptr";
+          case row_range:
+            return "range";
+          case unsorted:
+            return "unsorted";
+          case not_finite:
+            return "finite";
+          default:
+            return "";
         }
-      });
-    }
-    switch (worst.load()) {
-      case pointers: return "indptr";
-      case row_range: return "range";
-      case unsorted: return "unsorted";
-      case not_finite: return "finite";
-      default: return "";
-    }
-  }, matrix);
+      },
+      matrix);
 }
 
 }  // namespace blockgreedy

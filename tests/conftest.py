@@ -36,7 +36,9 @@ def random_targets(rng, n, loss):
     return rng.normal(size=n) * 2
 
 
-def random_problem(rng, loss="squared", ratio=0.1, *, n=60, p=40, density=0.3, dense=False, dtype=np.float64, **penalty):
+def random_problem(
+    rng, loss="squared", ratio=0.1, *, n=60, p=40, density=0.3, dense=False, dtype=np.float64, **penalty
+):
     X = random_design(rng, n, p, density, dense, dtype)
     y = random_targets(rng, n, loss)
     problem = bg.Problem(X, y, loss=loss, alpha=1.0, **penalty)

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import SANITIZED
 
 import blockgreedy
+from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
@@ -61,7 +61,10 @@ def test_importing_takes_under_300_ms_beyond_numpy_and_scipy():
         "import numpy, scipy.sparse, scipy.special, time; t = time.perf_counter(); import blockgreedy; "
         "print(time.perf_counter() - t)"
     )
-    times = [float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) for _ in range(3)]
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        for _ in range(3)
+    ]
     assert min(times) < 0.3
 
 
@@ -83,7 +86,11 @@ def test_code_speaks_of_no_machine():
         pytest.skip("not a git checkout")
     for name in tracked.stdout.split():
         path = ROOT / name
-        if path.suffix in {".py", ".md", ".hpp", ".cpp", ".toml", ".txt", ""} and path.is_file() and path != Path(__file__):
+        if (
+            path.suffix in {".py", ".md", ".hpp", ".cpp", ".toml", ".txt", ""}
+            and path.is_file()
+            and path != Path(__file__)
+        ):
             text = path.read_text(errors="ignore")
             assert "/ro" + "ot/" not in text, name
 
@@ -97,7 +104,13 @@ def test_every_instruction_set_gives_the_same_solution(isa):
         "print(_core.isa(), repr(s.objective), s.nonzeros)"
     )
     outputs = [
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env={**__import__("os").environ, **extra}).stdout.split()
+        subprocess.run(
+            [sys.executable, "-c", code],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**__import__("os").environ, **extra},
+        ).stdout.split()
         for extra in ({"BLOCKGREEDY_ISA": isa}, {})
     ]
     assert outputs[0][0] in ("baseline", isa, "avx2")

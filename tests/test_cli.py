@@ -82,9 +82,7 @@ def test_json_is_the_result_of_the_same_solve(dataset, npz):
 def test_npz_and_svmlight_of_the_same_data_give_the_same_objective(dataset, npz, tmp_path):
     text = tmp_path / "small.svm"
     # 1/2 instead of ±1: any two labels will do. All columns must appear in the text for p to agree.
-    dump_svmlight_file(
-        dataset.X.astype(np.float64), np.where(dataset.y > 0, 2, 1), str(text), zero_based=False
-    )
+    dump_svmlight_file(dataset.X.astype(np.float64), np.where(dataset.y > 0, 2, 1), str(text), zero_based=False)
     common = ("--loss", "squared_hinge", "--alpha-ratio", 0.2, "--tol", 1e-8, "--json")
     results = [fit(path, *common) for path in (npz, text)]
     assert [result.exit_code for result in results] == [0, 0], results[-1].output
@@ -94,9 +92,7 @@ def test_npz_and_svmlight_of_the_same_data_give_the_same_objective(dataset, npz,
 
 
 def test_summary_shows_problem_method_and_result(npz):
-    result = fit(
-        npz, "--loss", "huber", "--huber-delta", 2, "--alpha-ratio", 0.3, "--method", "shotgun", "--l2", 0.5
-    )
+    result = fit(npz, "--loss", "huber", "--huber-delta", 2, "--alpha-ratio", 0.3, "--method", "shotgun", "--l2", 0.5)
     assert result.exit_code == 0, result.output
     for shown in (
         "300 × 400",
@@ -180,7 +176,7 @@ def test_exactly_one_alpha_is_needed(npz, alphas):
         (("--update", "maybe"), "update='maybe' is not known"),
         (("--greedy-rule", "x"), "greedy_rule='x' is not known"),
         (("--scan", "x"), "scan='x' is not known"),
-        (("--partition", "x"), "kind='x' is not known"),
+        (("--partition", "x"), "partition='x' is not known"),
         (("--on-divergence", "x"), "on_divergence='x' is not known"),
         (("--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
         (("--method", "scd", "--blocks", 5), "fixes n_blocks at 400"),
@@ -271,9 +267,7 @@ def test_help_has_examples_groups_and_every_loss():
 
 def test_defaults_are_those_of_the_library():
     library = {**inspect.signature(bg.Problem).parameters, **inspect.signature(bg.solve).parameters}
-    shared = [
-        field for field in dataclasses.fields(FitOptions) if field.name in library and field.name != "alpha"
-    ]
+    shared = [field for field in dataclasses.fields(FitOptions) if field.name in library and field.name != "alpha"]
     assert len(shared) >= 20
     for field in shared:
         assert field.default.default == library[field.name].default, field.name

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import random_design
 
 import blockgreedy as bg
 from blockgreedy.columns import as_columns
+from conftest import random_design
 
 
 def dense(columns):
@@ -57,8 +57,11 @@ def test_read_only_buffers_are_accepted(rng, tmp_path):
     np.testing.assert_array_equal(bg.solve(bg.Problem(X, y, alpha=0.1)).coef, expected)
     np.save(tmp_path / "x.npy", np.asfortranarray(X.toarray()))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    np.testing.assert_allclose(bg.solve(bg.Problem(mapped, y, alpha=0.1), tol=1e-10).coef,
-                               bg.solve(bg.Problem(X, y, alpha=0.1), tol=1e-10).coef, atol=1e-4)
+    np.testing.assert_allclose(
+        bg.solve(bg.Problem(mapped, y, alpha=0.1), tol=1e-10).coef,
+        bg.solve(bg.Problem(X, y, alpha=0.1), tol=1e-10).coef,
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, bool, np.float16])

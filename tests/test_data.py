@@ -82,9 +82,7 @@ def test_kdda_works_at_any_size(n_samples, n_features, n_nonzeros):
     assert set(np.unique(made.y)) == {-1, 1}
 
 
-@pytest.mark.parametrize(
-    ("n_features", "mean_nonzeros", "n_topics"), [(100, 1, 1), (100, 12.5, 25), (5000, 2, 7)]
-)
+@pytest.mark.parametrize(("n_features", "mean_nonzeros", "n_topics"), [(100, 1, 1), (100, 12.5, 25), (5000, 2, 7)])
 def test_text_works_at_any_size(n_features, mean_nonzeros, n_topics):
     made = text_like(200, n_features, mean_nonzeros, n_topics, n_threads=2)
     assert made.X.nnz == pytest.approx(200 * mean_nonzeros, rel=0.01)
@@ -291,9 +289,7 @@ def test_missing_file_is_named(tmp_path, name):
 def test_npz_faults_are_told_apart(tiny, tmp_path):
     path = tmp_path / "fault.npz"
     np.savez(path, weights=np.ones(3))
-    with pytest.raises(
-        ValueError, match=r"holds no sparse matrix as scipy\.sparse\.save_npz .* it holds weights"
-    ):
+    with pytest.raises(ValueError, match=r"holds no sparse matrix as scipy\.sparse\.save_npz .* it holds weights"):
         load(path)
     sparse.save_npz(path, tiny.X)
     with pytest.raises(ValueError, match="holds a matrix but no labels: add an array named y"):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from conftest import LOSSES, UPDATES
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
 from blockgreedy.options import FamilyOptions
+from conftest import LOSSES, UPDATES
 
 pytestmark = pytest.mark.threads
 THREADS = (1, 2, 3, 7)
@@ -25,7 +25,9 @@ def iterates(problem, options, n_threads, kind="random"):
 
 
 @pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("size", [(32, 32, 1), (1, 1, 1), (32, 8, 1), (8, 8, 40), (4000, 700, 1), (4000, 1, 1), (3, 2, 5)], ids=str)
+@pytest.mark.parametrize(
+    "size", [(32, 32, 1), (1, 1, 1), (32, 8, 1), (8, 8, 40), (4000, 700, 1), (4000, 1, 1), (3, 2, 5)], ids=str
+)
 @pytest.mark.parametrize("scan", ["slices", "blocks"])
 def test_iterates_do_not_depend_on_threads(data, update, size, scan):
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1e-4)
@@ -63,7 +65,8 @@ def test_atomic_additions_agree_up_to_rounding(data):
     partition = bg.make_partition(problem.X, n_blocks=4, kind="random")
     for update in ("add", "line-search"):
         plain, atomic = (
-            CpuModel(problem, 3).block_greedy(partition, FamilyOptions(4, 4, 1, update, atomic=flag)) for flag in (False, True)
+            CpuModel(problem, 3).block_greedy(partition, FamilyOptions(4, 4, 1, update, atomic=flag))
+            for flag in (False, True)
         )
         plain.run(10, np.inf)
         atomic.run(10, np.inf)

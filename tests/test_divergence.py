@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import random_design
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
+from conftest import random_design
 
 
 def copies_in_different_blocks(rng, loss, n_copies=4):
@@ -15,7 +15,9 @@ def copies_in_different_blocks(rng, loss, n_copies=4):
     base = random_design(rng, 50, 6, dense=True)
     X = np.tile(base, (1, n_copies))
     y = np.where(base[:, 0] + 0.3 * rng.normal(size=50) > 0, 1.0, -1.0)
-    partition = bg.Partition(block_of=np.repeat(np.arange(n_copies), 6).astype(np.int32), n_blocks=n_copies, kind="copies", seed=None)
+    partition = bg.Partition(
+        block_of=np.repeat(np.arange(n_copies), 6).astype(np.int32), n_blocks=n_copies, kind="copies", seed=None
+    )
     return bg.Problem(sp.csc_array(X), y, loss=loss, alpha=1e-3), partition
 
 
@@ -88,7 +90,14 @@ def test_safe_updates_never_raise_the_objective(seed, loss, update, blocks, per_
     problem = bg.Problem(X, y, loss=loss, alpha=10.0 ** rng.integers(-5, 0), **penalty)
     start = np.clip(rng.normal(size=30) * rng.integers(0, 3), problem.penalty.lower, problem.penalty.upper)
     objective = bg.solve(
-        problem, n_blocks=blocks, per_block=per_block, update=update, coef_init=start, tol=0, max_iter=25, trace_iters=1
+        problem,
+        n_blocks=blocks,
+        per_block=per_block,
+        update=update,
+        coef_init=start,
+        tol=0,
+        max_iter=25,
+        trace_iters=1,
     ).trace["objective"]
     assert np.all(np.diff(objective) <= 1e-13 * np.abs(objective[:-1]))
 
@@ -98,3 +107,11 @@ def test_line_search_is_reported_when_it_cycles(rng):
     solution = bg.solve(problem, partition=partition, update="line-search", tol=1e-8, max_iter=5000)
     assert solution.status == "diverged"
     assert solution.objective <= problem.objective(np.zeros(problem.n_features))
+
+
+def test_a_run_that_goes_on_after_blowing_up_warns_of_nothing_and_is_reported():
+    problem = bg.Problem(np.ones((20, 8)), np.arange(20.0), alpha=0.1)
+    solution = bg.solve(problem, n_blocks=8, update="add", on_divergence="continue", max_iter=3000)
+    assert solution.status == "max_iter"
+    assert solution.gap == np.inf
+    assert "blew up" in solution.message

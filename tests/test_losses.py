@@ -3,13 +3,39 @@
 import mpmath
 import numpy as np
 import pytest
-from conftest import LOSSES
 
 from blockgreedy import _core
 from blockgreedy.losses import make_loss
+from conftest import LOSSES
 
 DELTA = 1.35
-GRID = np.array([0.0, 1e-300, 1e-20, 1e-9, 1e-3, 0.1, 0.34, 0.35, 0.41, 0.42, 0.5, 0.69, 1.0, 1.35, 2.0, 7.3, 36.0, 37.5, 80.0, 709.0, 746.0, 1e4, 1e300])
+GRID = np.array(
+    [
+        0.0,
+        1e-300,
+        1e-20,
+        1e-9,
+        1e-3,
+        0.1,
+        0.34,
+        0.35,
+        0.41,
+        0.42,
+        0.5,
+        0.69,
+        1.0,
+        1.35,
+        2.0,
+        7.3,
+        36.0,
+        37.5,
+        80.0,
+        709.0,
+        746.0,
+        1e4,
+        1e300,
+    ]
+)
 
 
 def cases(loss):
@@ -69,7 +95,10 @@ def test_fenchel_young_holds_with_equality_at_the_derivative(name):
     assert np.all(loss.value(y, t) + loss.conjugate(y, other) >= other * t - 1e-9)
 
 
-@pytest.mark.parametrize(("name", "outside"), [("logistic", 1.5), ("logistic", -1.5), ("squared_hinge", 0.1), ("huber", 2.0), ("huber", -2.0)])
+@pytest.mark.parametrize(
+    ("name", "outside"),
+    [("logistic", 1.5), ("logistic", -1.5), ("squared_hinge", 0.1), ("huber", 2.0), ("huber", -2.0)],
+)
 def test_conjugate_is_infinite_outside_of_its_domain(name, outside):
     loss = make_loss(name, DELTA)
     y, u = np.ones(1), np.array([outside])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
-from conftest import random_design, random_targets
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
 from sklearn.svm import LinearSVC
 
 import blockgreedy as bg
+from conftest import random_design, random_targets
 
 PRESETS = {
     "scd": {},
@@ -31,12 +31,22 @@ def quiet_fit(model, X, y):
 
 def liblinear_logistic(X, y, alpha):
     # LIBLINEAR seldom gets to 1e-12 and says so; what counts is the objective it reached
-    model = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-12, max_iter=20_000)
+    model = LogisticRegression(
+        l1_ratio=1.0, solver="liblinear", C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-12, max_iter=20_000
+    )
     return quiet_fit(model, X, y)
 
 
 def liblinear_squared_hinge(X, y, alpha):
-    model = LinearSVC(penalty="l1", loss="squared_hinge", dual=False, C=1 / (alpha * len(y)), fit_intercept=False, tol=1e-12, max_iter=20_000)
+    model = LinearSVC(
+        penalty="l1",
+        loss="squared_hinge",
+        dual=False,
+        C=1 / (alpha * len(y)),
+        fit_intercept=False,
+        tol=1e-12,
+        max_iter=20_000,
+    )
     return quiet_fit(model, X, y)
 
 
@@ -57,8 +67,14 @@ def lbfgs(problem):
         return value, np.r_[grad + l1, -grad + l1]
 
     bounds = [(0, u) for u in problem.penalty.upper] + [(0, -low) for low in problem.penalty.lower]
-    found = scipy.optimize.minimize(value_and_gradient, np.zeros(2 * p), jac=True, bounds=bounds, method="L-BFGS-B",
-                                    options={"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-16, "gtol": 1e-11})
+    found = scipy.optimize.minimize(
+        value_and_gradient,
+        np.zeros(2 * p),
+        jac=True,
+        bounds=bounds,
+        method="L-BFGS-B",
+        options={"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-16, "gtol": 1e-11},
+    )
     return found.x[:p] - found.x[p:]
 
 
@@ -100,7 +116,12 @@ def test_random_problems(loss, seed):
         {"positive": True},
         {"lower": -0.05, "upper": 0.1},
         {"penalty_weights": np.r_[0.0, 0.0, np.ones(18)]},
-        {"penalty_weights": np.r_[0.0, np.inf, np.ones(18)], "l2": 0.01, "lower": -0.3, "upper": np.tile([0.2, np.inf], 10)},
+        {
+            "penalty_weights": np.r_[0.0, np.inf, np.ones(18)],
+            "l2": 0.01,
+            "lower": -0.3,
+            "upper": np.tile([0.2, np.inf], 10),
+        },
     ],
     ids=["elastic net", "weights", "positive", "box", "unpenalised", "everything"],
 )

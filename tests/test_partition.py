@@ -86,9 +86,7 @@ def test_clustered_dense_in_several_parts_is_algorithm_2(n_threads):
 def test_clustered_with_rare_columns_is_algorithm_2(n_threads):
     """Nearly all correlations are zero, and after the first blocks whole blocks tie at zero."""
     rng = np.random.default_rng(3)
-    X = sp.random_array(
-        (200, 40_000), density=0.01, format="csc", rng=rng, data_sampler=lambda size: np.ones(size)
-    )
+    X = sp.random_array((200, 40_000), density=0.01, format="csc", rng=rng, data_sampler=lambda size: np.ones(size))
     X = sp.hstack([X, sp.csc_array(np.ones((200, 1)))], format="csc")
     np.testing.assert_array_equal(clustered(X, 32, n_threads), algorithm_2(X, 32))
 

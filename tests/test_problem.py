@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import LOSSES, random_design, random_problem, random_targets
 from sklearn.linear_model import Lasso
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
+from conftest import LOSSES, random_design, random_problem, random_targets
 
 PENALTIES = {
     "l1": {},
@@ -46,7 +46,9 @@ def test_core_and_numpy_passes_agree(rng, loss, kind):
     for at_null in (False, True):
         assert model.alpha_needed(theta, at_null) == pytest.approx(problem.alpha_needed(theta, at_null), rel=1e-12)
     scale = min(1.0, 0.999 * problem.alpha / problem.alpha_needed(theta)) if problem.alpha_needed(theta) else 1.0
-    assert model.penalty_conjugate(theta, scale) == pytest.approx(problem.penalty_conjugate(theta, scale), rel=1e-9, abs=1e-12)
+    assert model.penalty_conjugate(theta, scale) == pytest.approx(
+        problem.penalty_conjugate(theta, scale), rel=1e-9, abs=1e-12
+    )
     assert model.core.kkt_residual(w, theta) == pytest.approx(problem.kkt_residual(w), rel=1e-10)
     products = np.empty(40)
     model.core.column_products(theta, products)
@@ -155,7 +157,12 @@ def test_bad_targets_are_named(rng):
 @pytest.mark.parametrize("name", ["sample_weight", "fit_intercept", "offset", "standardize"])
 def test_what_is_not_there_yet_says_so(rng, name):
     with pytest.raises(NotImplementedError, match=f"{name} is not available yet"):
-        bg.Problem(random_design(rng), np.ones(60), alpha=1, **{name: np.ones(60) if name in ("sample_weight", "offset") else True})
+        bg.Problem(
+            random_design(rng),
+            np.ones(60),
+            alpha=1,
+            **{name: np.ones(60) if name in ("sample_weight", "offset") else True},
+        )
 
 
 def test_problem_shares_its_matrix_across_alphas(rng):

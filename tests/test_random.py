@@ -9,7 +9,9 @@ from blockgreedy import _core
 from blockgreedy.random import Random
 
 
-@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 1), (7, 1), (7, 3), (7, 6), (1000, 1), (1000, 700), (3_000_000, 600), (2**31 - 1, 2)])
+@pytest.mark.parametrize(
+    ("m", "k"), [(1, 1), (2, 1), (7, 1), (7, 3), (7, 6), (1000, 1), (1000, 700), (3_000_000, 600), (2**31 - 1, 2)]
+)
 @pytest.mark.parametrize("seed", [0, 1, 2**64 - 1])
 def test_selections_are_the_same_in_python_and_cpp(m, k, seed):
     python = Random(seed)

@@ -7,10 +7,10 @@ import time
 
 import numpy as np
 import pytest
-from conftest import random_design, random_problem
 
 import blockgreedy as bg
 from blockgreedy.options import FamilyOptions
+from conftest import random_design, random_problem
 
 
 @pytest.fixture
@@ -103,9 +103,15 @@ def test_zeros_are_exact_and_the_box_is_kept(rng):
         ({"n_blocks": 0}, "n_blocks=0 must be a whole number from 1 to 40"),
         ({"n_blocks": 41}, "n_blocks=41 must be a whole number from 1 to 40"),
         ({"n_blocks": 2.5}, "n_blocks=2.5 must be"),
-        ({"method": "block-greedy", "n_blocks": 4, "blocks_per_iter": 5}, "blocks_per_iter=5 must be a whole number from 1 to 4"),
+        (
+            {"method": "block-greedy", "n_blocks": 4, "blocks_per_iter": 5},
+            "blocks_per_iter=5 must be a whole number from 1 to 4",
+        ),
         ({"method": "scd", "n_blocks": 4}, "method='scd' fixes n_blocks at 40, got 4"),
-        ({"method": "thread-greedy", "blocks_per_iter": 2}, "method='thread-greedy' fixes blocks_per_iter at 32, got 2"),
+        (
+            {"method": "thread-greedy", "blocks_per_iter": 2},
+            "method='thread-greedy' fixes blocks_per_iter at 32, got 2",
+        ),
         ({"per_block": 0}, "per_block=0 must be"),
         ({"update": "jacobi"}, "update='jacobi' is not known; use one of 'add', 'line-search', 'sweep', 'joint'"),
         ({"greedy_rule": "best"}, "greedy_rule='best' is not known"),
@@ -118,7 +124,7 @@ def test_zeros_are_exact_and_the_box_is_kept(rng):
         ({"n_threads": 0}, "n_threads=0 must be"),
         ({"seed": -1}, "seed=-1 must be"),
         ({"on_divergence": "raise"}, "on_divergence='raise' is not known"),
-        ({"partition": "metis"}, "metis"),
+        ({"partition": "metis"}, "partition='metis' is not known; use a Partition or one of 'random', 'contiguous'"),
         ({"coef_init": np.zeros(3)}, r"coef_init has shape \(3,\), expected \(40,\)"),
         ({"coef_init": np.full(40, np.nan)}, "coef_init must be finite"),
         ({"inner_tol": 0.0}, r"inner_tol=0.0 must be above 0"),

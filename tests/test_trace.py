@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from conftest import random_problem
 
 import blockgreedy as bg
 from blockgreedy.trace import COLUMNS, Trace
+from conftest import random_problem
 
 
 def test_csv_round_trip_is_exact(rng, tmp_path):
@@ -53,7 +53,9 @@ def test_counters_of_random_selections_are_those_of_the_selected_blocks(rng):
     problem = random_problem(rng, "logistic", 0.01, p=40)
     partition = bg.make_partition(problem.X, n_blocks=8, kind="random", seed=3)
     loads = partition.nonzeros(problem.X)
-    trace = bg.solve(problem, "block-greedy", partition=partition, blocks_per_iter=3, seed=9, tol=0, max_iter=25).trace
+    trace = bg.solve(
+        problem, "block-greedy", partition=partition, blocks_per_iter=3, seed=9, tol=0, max_iter=25
+    ).trace
     random = Random(9)
     drawn = [loads[random.draw_subset(8, 3)] for _ in range(25)]
     assert trace["nonzeros_touched"][-1] == sum(d.sum() for d in drawn)

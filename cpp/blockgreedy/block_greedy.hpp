@@ -20,8 +20,8 @@ struct BlockGreedyOptions {
   UpdateRule update = UpdateRule::joint;
   GreedyRule greedy_rule = GreedyRule::gain;
   ScanMode scan = ScanMode::slices;
-  bool atomic = false;        // additions by concurrent atomics, as the paper did; not bitwise repeatable
-  double inner_tol = 1e-3;    // refinement ends when a change is below this part of the first
+  bool atomic = false;      // additions by concurrent atomics, as the paper did; not bitwise repeatable
+  double inner_tol = 1e-3;  // refinement ends when a change is below this part of the first
   std::int64_t max_sweeps = 10;
   std::uint64_t seed = 0;
 };
@@ -52,6 +52,8 @@ class BlockGreedy {
   virtual std::int64_t run(std::int64_t n_iter, double max_seconds) = 0;
   // Starts from these weights: Xw and derivs are computed anew.
   virtual void set_weights(const double* w) = 0;
+  // The same for weights that are zero outside of `features`.
+  virtual void set_sparse_weights(const std::int64_t* features, const double* values, std::int64_t count) = 0;
   // One update with a given accepted set (ascending blocks): how a reference replays a step on tied data.
   virtual void update_with(const std::vector<std::int32_t>& features) = 0;
 

@@ -14,6 +14,7 @@ class Blocks {
  public:
   Blocks(const std::int32_t* block_of, std::int64_t n_features, std::int64_t n_blocks, bool keep_order)
       : n_features_(n_features), n_blocks_(n_blocks) {
+    if (is_contiguous_and_even(block_of)) return;
     std::vector<std::int64_t> starts(static_cast<std::size_t>(n_blocks) + 1);
     bool ascending = true;
     for (std::int64_t j = 0; j < n_features; ++j) {
@@ -29,7 +30,8 @@ class Blocks {
     if (ascending || !keep_order) return;
     order_.resize(static_cast<std::size_t>(n_features));
     for (std::int64_t j = 0; j < n_features; ++j) {
-      order_[static_cast<std::size_t>(starts[static_cast<std::size_t>(block_of[j])]++)] = static_cast<std::int32_t>(j);
+      order_[static_cast<std::size_t>(starts[static_cast<std::size_t>(block_of[j])]++)] =
+          static_cast<std::int32_t>(j);
     }
   }
 
@@ -45,6 +47,16 @@ class Blocks {
   const std::int32_t* order() const { return order_.empty() ? nullptr : order_.data(); }
 
  private:
+  bool is_contiguous_and_even(const std::int32_t* block_of) const {
+    for (std::int64_t b = 0; b < n_blocks_; ++b) {
+      for (std::int64_t j = block_start(n_features_, n_blocks_, b); j < block_start(n_features_, n_blocks_, b + 1);
+           ++j) {
+        if (block_of[j] != b) return false;
+      }
+    }
+    return true;
+  }
+
   std::int64_t n_features_, n_blocks_;
   std::vector<std::int32_t> order_;
   std::vector<std::int64_t> starts_;

@@ -51,7 +51,9 @@ class Shuffle {
   }
 
  private:
-  struct Round { std::uint64_t factor, shift; };
+  struct Round {
+    std::uint64_t factor, shift;
+  };
   std::uint64_t size_;
   int bits_;
   std::array<Round, 4> rounds_;
@@ -86,12 +88,15 @@ inline void accumulate_counts(std::int64_t* indptr, std::int64_t n) {
   for (std::int64_t k = 0; k < n; ++k) indptr[k + 1] += indptr[k];
 }
 
-struct TrueWeight { std::int64_t index; double weight; };
+struct TrueWeight {
+  std::int64_t index;
+  double weight;
+};
 
 // Ranks from `first` on, with density about scale / (scale + rank): every scale of frequency has its share.
 template <class Sign>
 inline std::vector<TrueWeight> draw_true_model(Random& random, std::int64_t first, std::int64_t last, double scale,
-                                        Sign&& sign_of) {
+                                               Sign&& sign_of) {
   std::vector<TrueWeight> model;
   for (double rank = 0; rank < static_cast<double>(last - first);) {
     const auto index = first + static_cast<std::int64_t>(rank);

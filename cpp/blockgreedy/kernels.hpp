@@ -41,13 +41,21 @@ const Kernels& kernels();
 
 // x_j·r for `count` columns.
 inline void column_dots(const CscView<float>& v, const std::int32_t* c, std::int64_t first, std::int64_t count,
-                        const double* r, double* out) { kernels().csc_dots_f32(v, c, first, count, r, out); }
+                        const double* r, double* out) {
+  kernels().csc_dots_f32(v, c, first, count, r, out);
+}
 inline void column_dots(const CscView<double>& v, const std::int32_t* c, std::int64_t first, std::int64_t count,
-                        const double* r, double* out) { kernels().csc_dots_f64(v, c, first, count, r, out); }
+                        const double* r, double* out) {
+  kernels().csc_dots_f64(v, c, first, count, r, out);
+}
 inline void column_dots(const DenseView<float>& v, const std::int32_t* c, std::int64_t first, std::int64_t count,
-                        const double* r, double* out) { kernels().dense_dots_f32(v, c, first, count, r, out); }
+                        const double* r, double* out) {
+  kernels().dense_dots_f32(v, c, first, count, r, out);
+}
 inline void column_dots(const DenseView<double>& v, const std::int32_t* c, std::int64_t first, std::int64_t count,
-                        const double* r, double* out) { kernels().dense_dots_f64(v, c, first, count, r, out); }
+                        const double* r, double* out) {
+  kernels().dense_dots_f64(v, c, first, count, r, out);
+}
 
 template <class View>
 double column_dot(const View& view, std::int64_t j, const double* r) {

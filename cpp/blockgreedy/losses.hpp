@@ -22,9 +22,12 @@ struct Loss {
   // sup of the second derivative: beta in the paper.
   double smoothness() const {
     switch (kind) {
-      case LossKind::logistic: return 0.25;
-      case LossKind::squared_hinge: return 2.0;
-      default: return 1.0;
+      case LossKind::logistic:
+        return 0.25;
+      case LossKind::squared_hinge:
+        return 2.0;
+      default:
+        return 1.0;
     }
   }
 };

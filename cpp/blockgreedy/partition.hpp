@@ -15,6 +15,9 @@ inline std::int64_t block_start(std::int64_t n_features, std::int64_t n_blocks, 
   return block * size + (block < extra ? block : extra);
 }
 
+// The block of each feature when a random permutation is cut into blocks of block_start's sizes.
+std::vector<std::int32_t> random_blocks(std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed);
+
 // A random permutation of 0..n-1 (Fisher-Yates with the generator of random.hpp).
 std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed);
 

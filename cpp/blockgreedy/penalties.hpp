@@ -24,7 +24,7 @@ struct CoordinatePenalty {
   // argmin_z  curvature/2 (z - w)² + grad (z - w) + r(z): where the 1-D model sends w.
   BLOCKGREEDY_INLINE double prox(double w, double grad, double curvature) const {
     const double total = curvature + l2;
-    if (!(total > 0)) {                       // an empty column: the loss does not see it
+    if (!(total > 0)) {  // an empty column: the loss does not see it
       return l1 > 0 ? 0.0 : w;
     }
     const double v = curvature * w - grad;
@@ -68,7 +68,7 @@ struct CoordinatePenalty {
     const double slope = grad + l2 * w;
     const double low = w > 0 ? l1 : -l1, high = w < 0 ? -l1 : l1;  // subdifferential of l1 |w|
     const double to_low = -slope - low, to_high = -slope - high;
-    if (to_low < 0) return w <= lower ? 0.0 : -to_low;   // at the lower bound it reaches down to -inf
+    if (to_low < 0) return w <= lower ? 0.0 : -to_low;  // at the lower bound it reaches down to -inf
     if (to_high > 0) return w >= upper ? 0.0 : to_high;
     return 0.0;
   }

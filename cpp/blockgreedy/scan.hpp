@@ -20,7 +20,12 @@ class Scan {
  public:
   Scan(const View& view, const Target& target, const BlockGreedyOptions& options, const std::int32_t* block_of,
        const State& state, ThreadTeam& team)
-      : view_(view), penalty_(target.penalty), options_(options), block_of_(block_of), state_(state), team_(team),
+      : view_(view),
+        penalty_(target.penalty),
+        options_(options),
+        block_of_(block_of),
+        state_(state),
+        team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
         smoothness_(target.loss.smoothness()),
         smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
@@ -41,7 +46,7 @@ class Scan {
   }
 
   const Curvatures<View>& curvatures() const { return curvatures_; }
-  
+
   // Fills `accepted` with up to per_block proposals of every selected block: ascending blocks, best first.
   void best_of(const std::vector<std::int32_t>& selected, Counters& counters, std::vector<Proposal>& accepted) {
     std::int64_t scanned = 0, heaviest = 0;
@@ -111,7 +116,8 @@ class Scan {
 
   std::int64_t sum_nonzeros(std::int64_t b) const {
     std::int64_t total = 0;
-    for (std::int64_t at = blocks_.start(b); at < blocks_.start(b + 1); ++at) total += view_.count(blocks_.feature(at));
+    for (std::int64_t at = blocks_.start(b); at < blocks_.start(b + 1); ++at)
+      total += view_.count(blocks_.feature(at));
     return total;
   }
 
@@ -134,7 +140,8 @@ class Scan {
     const double per_iter = static_cast<double>(view_.n_nonzeros()) * static_cast<double>(options_.blocks_per_iter) /
                             static_cast<double>(options_.n_blocks);
     if (storage_order_ || team_.size() == 1 || options_.scan == ScanMode::blocks || block_nonzeros_.empty() ||
-        per_iter < static_cast<double>(min_parallel_work) / 2) return;
+        per_iter < static_cast<double>(min_parallel_work) / 2)
+      return;
     std::int64_t cost = 0;
     for (std::int64_t at = 0; at < view_.n_cols; ++at) {
       if (at % mark_stride == 0) cost_marks_.push_back(cost);
@@ -207,12 +214,14 @@ class Scan {
     });
     std::copy(table_.begin(), table_.begin() + row, best_.begin());
     for (int executor = 1; executor < team_.size(); ++executor) {
-      for (std::int64_t b = 0; b < options_.n_blocks; ++b) merge(best_.data() + b * k, table_.data() + executor * row + b * k);
+      for (std::int64_t b = 0; b < options_.n_blocks; ++b)
+        merge(best_.data() + b * k, table_.data() + executor * row + b * k);
     }
   }
 
   void merge(Proposal* into, const Proposal* from) const {
-    for (std::int64_t s = 0; s < options_.per_block && from[s].feature >= 0; ++s) insert(into, options_.per_block, from[s]);
+    for (std::int64_t s = 0; s < options_.per_block && from[s].feature >= 0; ++s)
+      insert(into, options_.per_block, from[s]);
   }
 
   void scan_block(std::int64_t rank, std::int64_t b) {

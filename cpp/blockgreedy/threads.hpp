@@ -43,9 +43,12 @@ class ThreadTeam {
       return;
     }
     auto* body = &f;
-    run(n_parts, [](void* context, std::int64_t part, int executor) {
-      (*static_cast<std::remove_reference_t<F>*>(context))(part, executor);
-    }, const_cast<void*>(static_cast<const void*>(body)));
+    run(
+        n_parts,
+        [](void* context, std::int64_t part, int executor) {
+          (*static_cast<std::remove_reference_t<F>*>(context))(part, executor);
+        },
+        const_cast<void*>(static_cast<const void*>(body)));
   }
 
  private:

@@ -40,8 +40,8 @@ class Updates {
   ThreadTeam& team_;
   double inverse_n_, scale_;  // scale = beta / n, the factor of the quadratic majoriser
   RowSlices slices_;
-  std::vector<double> Xd_;                       // private to joint, all zero between calls
-  std::vector<std::vector<double>> scratch_;     // per executor
+  std::vector<double> Xd_;                    // private to joint, all zero between calls
+  std::vector<std::vector<double>> scratch_;  // per executor
 };
 
 }  // namespace blockgreedy

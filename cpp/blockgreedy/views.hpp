@@ -112,7 +112,8 @@ std::vector<std::int64_t> equal_nonzero_cuts(const View& view, std::int64_t n_pa
     std::int64_t low = cuts[static_cast<std::size_t>(part - 1)], high = view.n_cols;
     while (low < high) {
       const std::int64_t mid = low + (high - low) / 2;
-      if (cost_before(mid) < target) low = mid + 1; else high = mid;
+      if (cost_before(mid) < target) low = mid + 1;
+      else high = mid;
     }
     cuts[static_cast<std::size_t>(part)] = low;
   }

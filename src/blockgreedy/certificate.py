@@ -85,6 +85,7 @@ def _just_inside(problem: Problem, needed: float) -> float:
     return problem.alpha / needed * (1 - 4 * np.finfo(float).eps)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a diverging point has no dual value, and that is all
 def scaled_dual_point(problem: Problem, Xw: Array, passes: ColumnPasses) -> tuple[Array, float]:
     """The residual of a primal point, projected and scaled until feasible, and its dual value (−inf if it failed)."""
     theta = problem.loss.deriv(problem.y, Xw) / problem.n_samples
@@ -115,7 +116,7 @@ def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
     u = problem.n_samples * theta
     norm = float(np.dot(u, u))
     limit = problem.alpha / needed * (1 - 4 * np.finfo(float).eps) if needed > 0 else np.inf
-    return [min(limit, max(0.0, -float(np.dot(u, problem.y)) / norm))] if norm > 0 else [feasible]
+    return [min(limit, max(0.0, -float(np.dot(u, problem.y)) / norm))] if 0 < norm < np.inf else [feasible]
 
 
 def _free_columns(problem: Problem) -> Array | None:

@@ -164,9 +164,7 @@ class Progress:
         for name in cells:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_row(self.spinner, *cells.values())
-        yield Constrain(
-            table, options.max_width - 4
-        )  # the terminal's own ^C must not wrap: Live counts lines
+        yield Constrain(table, options.max_width - 4)  # the terminal's own ^C must not wrap: Live counts lines
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -61,7 +61,9 @@ def _sparse_columns(X: Any, n_threads: int | None) -> sp.csc_array:
     columns = _assemble(data, indices, indptr, X.shape)
     fault = find_fault(columns, n_threads)
     if fault in ("indptr", "range"):
-        raise ValueError(f"X is not a valid sparse matrix: its {'indptr' if fault == 'indptr' else 'indices'} are broken")
+        raise ValueError(
+            f"X is not a valid sparse matrix: its {'indptr' if fault == 'indptr' else 'indices'} are broken"
+        )
     if fault == "unsorted":  # or duplicated; the user's matrix is left as it is
         columns = sp.csc_array((data.copy(), indices.copy(), indptr.copy()), shape=X.shape)
         columns.sum_duplicates()

@@ -113,15 +113,11 @@ def _load_npz(path: Path) -> Dataset:
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not an .npz file: {error}") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError(
-            f"{path} is not an .npz file but a single array: an .npz file with a matrix and y is needed"
-        )
+        raise ValueError(f"{path} is not an .npz file but a single array: an .npz file with a matrix and y is needed")
     with archive:
         if not {"format", "shape", "data"} <= set(archive.files):
             found = ", ".join(archive.files) or "nothing"
-            raise ValueError(
-                f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}"
-            )
+            raise ValueError(f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}")
         if "y" not in archive:
             raise ValueError(f"{path} holds a matrix but no labels: add an array named y, one number per row")
         try:
@@ -208,9 +204,7 @@ def text_like(
             f"mean_nonzeros must lie between 1 and n_features / 8 = {n_features / 8:g}, got {mean_nonzeros}"
         )
     shape = (n_samples, n_features, float(mean_nonzeros), n_topics, seed)
-    indptr, indices, data, y = _generate(
-        _core.text_pointers, _core.text_fill, shape, n_samples, n_samples, n_threads
-    )
+    indptr, indices, data, y = _generate(_core.text_pointers, _core.text_fill, shape, n_samples, n_samples, n_threads)
     X = sparse.csr_array((data, indices, indptr), shape=(n_samples, n_features))
     return Dataset(_mark_canonical(X), y, name="text-like (generated)")
 

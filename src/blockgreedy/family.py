@@ -110,11 +110,6 @@ class Watch:
         self.trace.records.append(record)
         return record
 
-    def best_coef(self) -> Array:
-        w = np.zeros(self.problem.n_features)
-        w[self.best_support] = self.best_values
-        return w
-
 
 def run_family(
     problem: Problem,
@@ -189,7 +184,9 @@ def run_family(
 def _null_start(problem: Problem, model: CpuModel) -> Array | None:
     """The null model where it is the solution (alpha ≥ alpha_max, or nothing left to explain)."""
     null = problem.null_model
-    explained = null.objective <= 1e-15 * max(float(np.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples)))), 1e-300)
+    explained = null.objective <= 1e-15 * max(
+        float(np.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples)))), 1e-300
+    )
     if explained or (problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True)):
         return null.full_coef(problem.n_features)
     return None
@@ -204,13 +201,13 @@ def _finish(watch: Watch, status: str, kind: str | None, wall: float, tol: float
     model, engine = watch.model, watch.engine
     n_iter = engine.n_iter
     last = engine.objective()
-    if last <= watch.best_objective or (keep_last and status != "converged"):
-        coef = engine.coef.copy()
-    else:
-        coef = watch.best_coef()
-    objective = model.objective(coef, model.predict(coef))
     if not watch.trace.records or watch.trace.records[-1].iteration != n_iter:
         watch.record(last, np.nan)
+    take_last = last <= watch.best_objective or (keep_last and status != "converged")
+    if not take_last:
+        engine.set_sparse_weights(watch.best_support, watch.best_values)
+    coef = engine.release_weights()
+    objective = model.objective(coef, model.predict(coef))
     gap = max(0.0, objective - watch.dual_value) if np.isfinite(objective) else np.inf
     return {
         "coef": coef,
@@ -218,7 +215,7 @@ def _finish(watch: Watch, status: str, kind: str | None, wall: float, tol: float
         "gap": gap,
         "dual": watch.dual,
         "status": status,
-        "message": _message(watch, status, kind, gap, tol),
+        "message": _message(watch, status, kind, n_iter, gap, tol),
         "n_iter": n_iter,
         "seconds": watch.seconds,
         "check_seconds": wall - watch.seconds,
@@ -226,7 +223,7 @@ def _finish(watch: Watch, status: str, kind: str | None, wall: float, tol: float
     }
 
 
-def _message(watch: Watch, status: str, kind: str | None, gap: float, tol: float) -> str:
+def _message(watch: Watch, status: str, kind: str | None, n_iter: int, gap: float, tol: float) -> str:
     o = watch.options
     reached = f"relative gap {gap / watch.f_null:.2g}, asked for {tol:.2g}" if watch.f_null > 0 else f"gap {gap:.2g}"
     if status == "converged":
@@ -244,7 +241,7 @@ def _message(watch: Watch, status: str, kind: str | None, gap: float, tol: float
         )
     diverging = f"; the run {kind}, see on_divergence" if kind is not None else ""
     if status == "max_iter":
-        return f"stopped at max_iter={watch.engine.n_iter}: {reached}; raise max_iter or tol{diverging}"
+        return f"stopped at max_iter={n_iter}: {reached}; raise max_iter or tol{diverging}"
     if status == "max_seconds":
         return f"stopped at max_seconds: {reached}; raise max_seconds or tol{diverging}"
     return f"interrupted: {reached}; the best point so far is returned"

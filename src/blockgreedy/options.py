@@ -38,9 +38,8 @@ class FamilyOptions:
 
     def __post_init__(self) -> None:
         _whole("per_block", self.per_block, 1)
-        if self.max_sweeps is None:
-            object.__setattr__(self, "max_sweeps", 1 if self.update == "joint" else 10)
-        _whole("max_sweeps", self.max_sweeps, 1)
+        if self.max_sweeps is not None:
+            _whole("max_sweeps", self.max_sweeps, 1)
         _whole("seed", self.seed, 0)
         _one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
         _one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
@@ -49,6 +48,11 @@ class FamilyOptions:
             raise ValueError(f"inner_tol={self.inner_tol!r} must be above 0")
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
+
+    @property
+    def sweeps(self) -> int:
+        """Most sweeps of one update."""
+        return self.max_sweeps or (1 if self.update == "joint" else 10)
 
     @property
     def may_diverge(self) -> bool:
@@ -87,7 +91,9 @@ def resolve_blocks(
     if "n_blocks" in fixed:
         wanted = n_features if fixed["n_blocks"] == "p" else fixed["n_blocks"]
         if n_blocks is not None and n_blocks != wanted:
-            raise ValueError(f"method={method!r} fixes n_blocks at {wanted}, got {n_blocks}; use method='block-greedy'")
+            raise ValueError(
+                f"method={method!r} fixes n_blocks at {wanted}, got {n_blocks}; use method='block-greedy'"
+            )
         n_blocks = wanted
     if n_blocks is None:
         n_blocks = min(_DEFAULT_BLOCKS, n_features)
@@ -96,7 +102,8 @@ def resolve_blocks(
         wanted = n_blocks if fixed["blocks_per_iter"] == "B" else fixed["blocks_per_iter"]
         if blocks_per_iter is not None and blocks_per_iter != wanted:
             raise ValueError(
-                f"method={method!r} fixes blocks_per_iter at {wanted}, got {blocks_per_iter}; use method='block-greedy'"
+                f"method={method!r} fixes blocks_per_iter at {wanted}, got {blocks_per_iter}; "
+                "use method='block-greedy'"
             )
         blocks_per_iter = wanted
     if blocks_per_iter is None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_RUN = 1 << 20
+
+
 @dataclass(frozen=True, eq=False)
 class Partition:
     """The features 0 … p-1 in ``n_blocks`` blocks, none of them empty.
@@ -39,8 +42,7 @@ class Partition:
         given = np.asarray(self.block_of)
         if given.ndim != 1 or given.dtype.kind not in "iu":
             raise ValueError(
-                f"block_of has shape {given.shape} and dtype {given.dtype}; "
-                "it must hold one integer per feature"
+                f"block_of has shape {given.shape} and dtype {given.dtype}; it must hold one integer per feature"
             )
         _check_n_blocks(self.n_blocks, given.size)
         if given.min() < 0 or given.max() >= self.n_blocks:
@@ -49,14 +51,19 @@ class Partition:
                 f"block_of[{j}]={given[j]} is no block; with n_blocks={self.n_blocks} "
                 f"it must lie in 0..{self.n_blocks - 1}"
             )
-        block_of = given.astype(np.int32)  # a copy: the caller's own array stays writeable
-        block_of.flags.writeable = False
+        if given.dtype == np.int32 and not given.flags.writeable and _owns_memory(given):
+            block_of = given  # nobody can change it: no copy
+        else:
+            block_of = given.astype(np.int32)  # the caller's own array stays writeable
+            block_of.flags.writeable = False
         object.__setattr__(self, "block_of", block_of)
         object.__setattr__(self, "n_blocks", int(self.n_blocks))
-        sizes = self.sizes
-        if sizes.min() == 0:
+        seen = np.zeros(self.n_blocks, dtype=np.bool_)
+        for first in range(0, block_of.size, _RUN):  # indexing widens block_of: a run at a time
+            seen[block_of[first : first + _RUN]] = True
+        if not np.all(seen):
             raise ValueError(
-                f"block_of leaves block {int(sizes.argmin())} empty; "
+                f"block_of leaves block {int(np.argmin(seen))} empty; "
                 f"each of the n_blocks={self.n_blocks} blocks must have a feature"
             )
 
@@ -67,7 +74,10 @@ class Partition:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Features per block."""
-        return np.bincount(self.block_of, minlength=self.n_blocks).astype(np.int64, copy=False)
+        total = np.zeros(self.n_blocks, dtype=np.int64)
+        for first in range(0, self.n_features, _RUN):  # bincount widens what it is given: a run at a time
+            total += np.bincount(self.block_of[first : first + _RUN], minlength=self.n_blocks)
+        return total
 
     def members(self, b: int) -> NDArray[np.intp]:
         """The features of block b, ascending."""
@@ -119,14 +129,11 @@ def make_partition(
 
 
 def _random(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
-    order = _core.random_permutation(np.shape(X)[1], seed)
-    block_of = np.empty(len(order), dtype=np.int32)
-    block_of[order] = _cut(len(order), n_blocks)
-    return Partition(block_of, n_blocks, "random", seed)
+    return Partition(_frozen(_core.random_blocks(np.shape(X)[1], n_blocks, seed)), n_blocks, "random", seed)
 
 
 def _contiguous(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
-    return Partition(_cut(np.shape(X)[1], n_blocks), n_blocks, "contiguous")
+    return Partition(_frozen(_cut(np.shape(X)[1], n_blocks)), n_blocks, "contiguous")
 
 
 def _clustered(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
@@ -142,6 +149,17 @@ KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {
 }
 
 
+def _owns_memory(array: NDArray[Any]) -> bool:
+    """Whether no other array looks at the same memory (the core's arrays are based on a capsule)."""
+    return array.base is None or not isinstance(array.base, np.ndarray)
+
+
+def _frozen(block_of: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Read-only, so that Partition need not copy it."""
+    block_of.flags.writeable = False
+    return block_of
+
+
 def _cut(n_features: int, n_blocks: int) -> NDArray[np.int32]:
     """0,…,0,1,…,1,…: the first n_features mod n_blocks blocks have one feature more than the rest."""
     size, extra = divmod(n_features, n_blocks)
@@ -152,6 +170,4 @@ def _cut(n_features: int, n_blocks: int) -> NDArray[np.int32]:
 def _check_n_blocks(n_blocks: int, n_features: int) -> None:
     whole = isinstance(n_blocks, (int, np.integer)) and not isinstance(n_blocks, bool)
     if not whole or not 1 <= n_blocks <= n_features:
-        raise ValueError(
-            f"n_blocks={n_blocks!r} must be a whole number in 1..{n_features} (the number of features)"
-        )
+        raise ValueError(f"n_blocks={n_blocks!r} must be a whole number in 1..{n_features} (the number of features)")

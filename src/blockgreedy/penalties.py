@@ -54,7 +54,7 @@ class Penalty:
         """Whether the step is more than the rounding of ``prox``."""
         total = curvature + self.l2
         rounding = 1e-12 * (curvature * np.abs(w) + np.abs(grad))
-        return (np.abs(z - w) * total > rounding) | ((total == 0) & (z != w))
+        return np.asarray((np.abs(z - w) * total > rounding) | ((total == 0) & (z != w)), dtype=np.bool_)
 
     def conjugate(self, v: Array) -> Array:
         """sup_z v·z − r(z), coordinate by coordinate."""
@@ -77,4 +77,5 @@ class Penalty:
     @property
     def is_free(self) -> NDArray[np.bool_]:
         """Unpenalised and unbounded: an equality constraint in the dual."""
-        return (self.l1 == 0) & (self.l2 == 0) & np.isinf(self.lower) & np.isinf(self.upper)
+        free = (self.l1 == 0) & (self.l2 == 0) & np.isinf(self.lower) & np.isinf(self.upper)
+        return np.asarray(free, dtype=np.bool_)

@@ -64,7 +64,9 @@ class Problem:
         standardize: bool = False,
         huber_delta: float = 1.35,
     ) -> None:
-        _refuse_unfinished(sample_weight=sample_weight, fit_intercept=fit_intercept, offset=offset, standardize=standardize)
+        _refuse_unfinished(
+            sample_weight=sample_weight, fit_intercept=fit_intercept, offset=offset, standardize=standardize
+        )
         self.loss = make_loss(loss, huber_delta)
         self.alpha = _non_negative("alpha", alpha)
         self.l2 = _non_negative("l2", l2)
@@ -129,7 +131,8 @@ class Problem:
 
     def gradient(self, w: ArrayLike) -> Array:
         """Gradient of the mean loss."""
-        return np.asarray(self.X.T @ self.loss.deriv(self.y, self.decision(w)), dtype=np.float64) / self.n_samples
+        derivs = self.loss.deriv(self.y, self.decision(w)) / self.n_samples
+        return np.asarray(self.X.T @ derivs, dtype=np.float64)
 
     def duality_gap(self, w: ArrayLike, dual: ArrayLike | None = None) -> float:
         """objective(w) − dual value, an upper bound on the error of w; inf if no feasible dual point is known.
@@ -162,7 +165,9 @@ class Problem:
 def _refuse_unfinished(**arguments: Any) -> None:
     for name, value in arguments.items():
         if value is not None and value is not False:
-            raise NotImplementedError(f"{name} is not available yet; it comes with the default solver and the estimators")
+            raise NotImplementedError(
+                f"{name} is not available yet; it comes with the default solver and the estimators"
+            )
 
 
 def _non_negative(name: str, value: float) -> float:
@@ -209,7 +214,9 @@ def _weights(weights: ArrayLike | None, p: int) -> Array | None:
         return None
     u = np.ascontiguousarray(_point("penalty_weights", weights, p))
     if np.any(np.isnan(u)) or np.any(u < 0):
-        raise ValueError("penalty_weights must be at least 0 (0 = unpenalised, inf = excluded); negative or NaN found")
+        raise ValueError(
+            "penalty_weights must be at least 0 (0 = unpenalised, inf = excluded); negative or NaN found"
+        )
     return u
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.family import run_family
 from blockgreedy.options import FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
-from blockgreedy.partition import Partition, make_partition
+from blockgreedy.partition import KINDS, Partition, make_partition
 from blockgreedy.trace import Record, Trace
 
 if TYPE_CHECKING:
@@ -123,12 +123,15 @@ def solve(
         max_sweeps=max_sweeps,
         seed=seed,
     )
+    if isinstance(partition, str) and partition not in KINDS:
+        raise ValueError(
+            f"partition={partition!r} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
+        )
     if given is None:
         # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
-        kind = "contiguous" if total == problem.n_features or total == 1 else "random"
-        given = make_partition(
-            problem.X, problem.y, n_blocks=total, kind=partition or kind, seed=seed, n_threads=threads  # type: ignore[arg-type]
-        )
+        kind = "contiguous" if total in (1, problem.n_features) else "random"
+        kind = partition if isinstance(partition, str) else kind
+        given = make_partition(problem.X, problem.y, n_blocks=total, kind=kind, seed=seed, n_threads=threads)
     elif given.n_features != problem.n_features:
         raise ValueError(f"partition is of {given.n_features} features, X has {problem.n_features}")
     start = None if coef_init is None else _start(coef_init, problem)

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,7 @@ class Trace:
             rows = list(csv.reader(file))
         if not rows or tuple(rows[0]) != COLUMNS:
             raise ValueError(f"{path} is not a trace: its first line must be {','.join(COLUMNS)}")
-        parse = [int if f.type in (int, "int") else float for f in fields(Record)]
+        parse: list[Any] = [int if f.type in (int, "int") else float for f in fields(Record)]
         return cls([Record(*(read(cell) for read, cell in zip(parse, row, strict=True))) for row in rows[1:]])
 
 

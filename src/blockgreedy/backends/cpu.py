@@ -60,9 +60,10 @@ def _cgroup_quota() -> int | None:
 
 def core_matrix(columns: Any) -> _core.Matrix:
     """A handle on canonical CSC or Fortran-ordered columns; no copy."""
-    if sp.issparse(columns):
-        return _core.csc(columns.shape[0], columns.indptr, columns.indices, columns.data)
-    return _core.dense(columns)
+    if not sp.issparse(columns):
+        return _core.dense(columns)
+    csc: Any = columns
+    return _core.csc(csc.shape[0], csc.indptr, csc.indices, csc.data)
 
 
 def find_fault(columns: Any, n_threads: int | None = None) -> str:
@@ -112,6 +113,6 @@ class CpuModel:
             SCANS.index(options.scan),
             options.atomic,
             options.inner_tol,
-            options.max_sweeps,
+            options.sweeps,
             options.seed,
         )

@@ -22,7 +22,9 @@ Array = NDArray[np.float64]
 MAX_LINE_STEPS = 100
 
 
-def block_greedy(problem: Problem, block_of: NDArray[np.int32], options: FamilyOptions) -> Iterator[tuple[Array, list[int]]]:
+def block_greedy(
+    problem: Problem, block_of: NDArray[np.int32], options: FamilyOptions
+) -> Iterator[tuple[Array, list[int]]]:
     """Yields (w, accepted features) after each iteration, without end. Starts at w = 0."""
     random = Random(options.seed)
     members = [np.flatnonzero(block_of == b) for b in range(options.n_blocks)]
@@ -36,7 +38,7 @@ def block_greedy(problem: Problem, block_of: NDArray[np.int32], options: FamilyO
 
 def curvature(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
     columns = _columns(problem, features)
-    return problem.loss.smoothness / problem.n_samples * np.sum(columns**2, axis=0)
+    return np.asarray(problem.loss.smoothness / problem.n_samples * np.sum(columns**2, axis=0))
 
 
 def accept(problem: Problem, w: Array, block: NDArray[np.intp], options: FamilyOptions) -> list[int]:
@@ -67,7 +69,8 @@ def update(
     Xw = problem.decision(w)
 
     def loss_grad(moved: Array) -> Array:  # of the accepted features, when they have moved by `moved`
-        return columns.T @ problem.loss.deriv(problem.y, Xw + columns @ moved) / n
+        derivs = problem.loss.deriv(problem.y, Xw + columns @ moved) / n
+        return np.asarray(columns.T @ derivs)
 
     start, grad = w[accepted], problem.gradient(w)[accepted]
     if options.update == "add" or (options.update == "joint" and len(accepted) == 1):
@@ -103,8 +106,7 @@ def _descend(
 ) -> Array:
     """Cyclic 1-D steps until a sweep's largest change is a small part of the first sweep's."""
     z, first = start.copy(), 0.0
-    assert options.max_sweeps is not None
-    for count in range(options.max_sweeps):
+    for count in range(options.sweeps):
         largest = 0.0
         for s in order:
             one = penalty.at([s])
