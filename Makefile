@@ -37,7 +37,7 @@ sanitize: .venv-asan/built
 
 # The tests that use several threads, under ThreadSanitizer.
 tsan: .venv-tsan/built
-	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=1 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 BLOCKGREEDY_SANITIZED=1 \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
 
 bench: $(VENV)/built
