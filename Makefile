@@ -32,12 +32,12 @@ stubs: $(VENV)/built
 # The whole suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: .venv-asan/built
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 BLOCKGREEDY_SANITIZED=1 \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 BLOCKGREEDY_SANITIZED=address \
 	.venv-asan/bin/python -m pytest -p no:cacheprovider
 
 # The tests that use several threads, under ThreadSanitizer.
 tsan: .venv-tsan/built
-	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1:die_after_fork=0 BLOCKGREEDY_SANITIZED=1 \
+	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=thread \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
 
 bench: $(VENV)/built

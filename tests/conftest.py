@@ -12,7 +12,7 @@ import blockgreedy as bg
 
 LOSSES = ("squared", "logistic", "squared_hinge", "huber")
 UPDATES = ("add", "line-search", "sweep", "joint")
-SANITIZED = "BLOCKGREEDY_SANITIZED" in os.environ
+SANITIZED = os.environ.get("BLOCKGREEDY_SANITIZED", "")  # "address" or "thread" under make sanitize and make tsan
 
 
 def pytest_configure(config: pytest.Config) -> None:

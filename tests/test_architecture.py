@@ -55,7 +55,7 @@ def test_importing_loads_no_extra_and_starts_no_thread():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.skipif(SANITIZED, reason="a sanitized process starts slowly")
+@pytest.mark.skipif(bool(SANITIZED), reason="a sanitized process starts slowly")
 def test_importing_takes_under_300_ms_beyond_numpy_and_scipy():
     code = (
         "import numpy, scipy.sparse, scipy.special, time; t = time.perf_counter(); import blockgreedy; "

@@ -10,6 +10,7 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import resolve_threads
+from conftest import SANITIZED
 
 pytestmark = pytest.mark.threads
 
@@ -43,6 +44,7 @@ def test_a_forked_child_fits_after_its_parent_did():
         np.testing.assert_array_equal(coef, expected)
 
 
+@pytest.mark.skipif(SANITIZED == "thread", reason="ThreadSanitizer cannot start threads after a multi-threaded fork")
 def test_a_child_forked_from_inside_a_fit_can_fit():
     outcome = []
 
