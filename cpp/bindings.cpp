@@ -241,43 +241,48 @@ class PyBlockGreedy {
   // (iterations done, interrupted by Ctrl-C)
   std::pair<std::int64_t, bool> run(std::int64_t n_iter, double max_seconds) {
     model_.team.clear_stop();
+    BlockGreedy& current = solver();
     std::int64_t done = 0;
     {
       nb::gil_scoped_release release;
-      done = solver_->run(n_iter, max_seconds);
+      done = current.run(n_iter, max_seconds);
     }
     const bool interrupted = model_.hook.take();
     return {done, interrupted};
   }
   void set_weights(Vector<double> w) {
     check_size("w", w.size(), model_.held.n_cols());
+    BlockGreedy& current = solver();
     nb::gil_scoped_release release;
-    solver_->set_weights(w.data());
+    current.set_weights(w.data());
   }
   void set_sparse_weights(Vector<std::int64_t> features, Vector<double> values) {
     check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
     for (std::size_t k = 0; k < features.size(); ++k) check_feature(features.data()[k]);
+    BlockGreedy& current = solver();
     nb::gil_scoped_release release;
-    solver_->set_sparse_weights(features.data(), values.data(), static_cast<std::int64_t>(features.size()));
+    current.set_sparse_weights(features.data(), values.data(), static_cast<std::int64_t>(features.size()));
   }
   // The weights themselves, not a copy: at 10^8 features there should not be two. The solver is done after it.
   nb::ndarray<nb::numpy, double, nb::ndim<1>> release_weights() {
-    std::vector<double> w = std::move(solver_->state.w);
+    std::vector<double> w = std::move(solver().state.w);
     solver_.reset();
     return give_away(std::move(w));
   }
   void update_with(const std::vector<std::int32_t>& features) {
     for (std::int32_t j : features) check_feature(j);
+    BlockGreedy& current = solver();
     nb::gil_scoped_release release;
-    solver_->update_with(features);
+    current.update_with(features);
   }
   double current_objective() {
+    const State& state = solver().state;
     return model_.pass([&] {
-      return objective(model_.target, model_.held.n_rows(), model_.held.n_cols(), solver_->state.w.data(),
-                       solver_->state.Xw.data(), model_.team);
+      return objective(model_.target, model_.held.n_rows(), model_.held.n_cols(), state.w.data(), state.Xw.data(),
+                       model_.team);
     });
   }
-  const BlockGreedy& solver() const {
+  BlockGreedy& solver() const {
     if (!solver_) throw std::runtime_error("the weights of this solver were released");
     return *solver_;
   }

@@ -81,7 +81,7 @@ bool ThreadTeam::claim_and_execute(int executor) {
   while (next_part(ticket) < part_count(ticket)) {
     if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) {
       // The claimed part keeps this job open, so body and context cannot change under us.
-      if (!stopped()) {
+      if (!(stoppable_.load(std::memory_order_relaxed) && stopped())) {
         body_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed),
                                               static_cast<std::int64_t>(next_part(ticket)), executor);
       }
@@ -108,17 +108,20 @@ void ThreadTeam::serve(int executor) {
   }
 }
 
-void ThreadTeam::run(std::int64_t n_parts, Body body, void* context) {
+void ThreadTeam::run(std::int64_t n_parts, Body body, void* context, bool stoppable) {
   if (workers_.empty()) start();
   body_.store(body, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
+  stoppable_.store(stoppable, std::memory_order_relaxed);
   n_done_.store(0, std::memory_order_relaxed);
   const std::uint64_t next_generation = generation(ticket_.load(std::memory_order_relaxed)) + 1;
   ticket_.store((next_generation << (2 * part_bits)) | (static_cast<std::uint64_t>(n_parts) << part_bits),
                 std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
-  while (claim_and_execute(0)) poll();
+  while (claim_and_execute(0)) {
+    if (stoppable) poll();
+  }
   int spins = 0;
   while (n_done_.load(std::memory_order_acquire) < static_cast<std::uint32_t>(n_parts)) {
     if (++spins < spin_limit) {

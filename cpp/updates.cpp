@@ -126,7 +126,7 @@ void Updates<View>::refresh_all_rows(std::int64_t work, Change change) {
   if (work < min_parallel_work) {
     for (std::int64_t slice = 0; slice < slices_.count(); ++slice) run_slice(slice, 0);
   } else {
-    team_.for_each(slices_.count(), run_slice);
+    team_.for_all(slices_.count(), run_slice);
   }
 }
 
@@ -157,7 +157,7 @@ void Updates<View>::move_to_targets(const std::vector<Proposal>& accepted) {
 // As the paper's OpenMP atomics did it: columns in parallel, rows shared.
 template <class View>
 void Updates<View>::add_atomically(const std::vector<Proposal>& accepted) {
-  team_.for_each(static_cast<std::int64_t>(accepted.size()), [&](std::int64_t s, int) {
+  team_.for_all(static_cast<std::int64_t>(accepted.size()), [&](std::int64_t s, int) {
     const Proposal& proposal = accepted[static_cast<std::size_t>(s)];
     const double step = proposal.target - state_.weight(proposal.feature);
     view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double x) {
@@ -182,7 +182,7 @@ void Updates<View>::line_search(std::vector<Proposal>& accepted) {
   if (count_nonzeros(accepted) < min_parallel_work) {
     for (std::int64_t s = 0; s < n_accepted; ++s) refine(s, 0);
   } else {
-    team_.for_each(n_accepted, refine);
+    team_.for_all(n_accepted, refine);
   }
 }
 

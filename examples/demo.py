@@ -77,7 +77,7 @@ def empty_table(wide: bool) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2 if wide else 1, 0, 0), pad_edge=False)
     for name in ("method", "blocks", "update", "status"):
         table.add_column(f"\n{name}", no_wrap=True)
-    for name in ("\nobjective", "rel.\ngap", "non-\nzeros", "\niter.", "per\nsec.", "sec-\nonds"):
+    for name in ("\nobjective", "rel.\ngap", "non-\nzeros", "\niter.", "it.\n/s", "\ntime"):
         table.add_column(name, justify="right", no_wrap=True)
     return table
 

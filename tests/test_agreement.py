@@ -76,7 +76,7 @@ def test_fifty_iterations_agree_over_storage_rules_and_scans(rng, update, dense,
 @pytest.mark.parametrize("size", [(32, 32, 1), (32, 32, 4), (5, 5, 1), (400, 90, 1)], ids=str)
 @pytest.mark.parametrize("dense", [False, True])
 def test_agreement_holds_on_problems_large_enough_for_threads(rng, size, dense):
-    """Row slices, Gram matrices, cut blocks and the matrix-free path all come into play."""
+    """Row slices, cut blocks and both ways of absorbing a joint step come into play."""
     problem = random_problem(rng, "logistic", 0.05, n=2500, p=400, density=0.08, dense=dense)
     assert_same_iterates(problem, FamilyOptions(*size, "joint", seed=4), n_iter=6, n_threads=2)
 

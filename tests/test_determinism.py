@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
@@ -58,6 +59,34 @@ def test_dense_results_do_not_depend_on_threads(rng):
     X, y = np.asfortranarray(rng.normal(size=(2500, 300))), np.where(rng.random(2500) < 0.5, 0, 1)
     problem = bg.Problem(X, y, loss="logistic", alpha=1e-3)
     assert len({iterates(problem, FamilyOptions(16, 16), n) for n in THREADS}) == 1
+
+
+@pytest.mark.parametrize(("update", "atomic"), [("line-search", False), ("add", True), ("joint", False)])
+def test_more_accepted_features_than_a_job_has_parts(update, atomic):
+    p = 2**20 + 5
+    X = sp.csc_array((np.ones(p, dtype=np.float32), np.arange(p, dtype=np.int32), np.arange(p + 1, dtype=np.int32)))
+    problem = bg.Problem(X, np.ones(p), alpha=0.1 / p)
+    options = FamilyOptions(p, p, 1, update, atomic=atomic)
+    engine = CpuModel(problem, 2).block_greedy(bg.make_partition(X, n_blocks=p, kind="contiguous"), options)
+    engine.run(1, np.inf)
+    np.testing.assert_allclose(engine.coef, 0.9, rtol=1e-6)
+
+
+def test_mathematical_ties_are_broken_alike_by_any_number_of_threads():
+    """Columns c·x with weight c all have the same gain, near the edge of the threshold."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        x, scales = rng.normal(size=200), rng.uniform(0.1, 10, size=3000)
+        X = np.asfortranarray(np.outer(x, scales))
+        problem = bg.Problem(X, x + 0.1 * rng.normal(size=200), alpha=1.0, penalty_weights=scales)
+        problem = problem.with_alpha(problem.alpha_max * (1 - 10.0 ** rng.uniform(-12, -8)))
+        partition = bg.make_partition(X, n_blocks=2, kind="contiguous")
+        seen = []
+        for n_threads in THREADS:
+            engine = CpuModel(problem, n_threads).block_greedy(partition, FamilyOptions(2, 2))
+            engine.run(1, np.inf)
+            seen.append(engine.accepted)
+        assert all(s == seen[0] for s in seen)
 
 
 def test_atomic_additions_agree_up_to_rounding(data):

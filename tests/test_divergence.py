@@ -12,20 +12,27 @@ from conftest import random_design
 
 def copies_in_different_blocks(rng, loss, n_copies=4):
     """The same column in every block, under each loss."""
-    base = random_design(rng, 50, 6, dense=True)
+    base = random_design(rng, 200, 6, dense=True)
     X = np.tile(base, (1, n_copies))
-    y = np.where(base[:, 0] + 0.3 * rng.normal(size=50) > 0, 1.0, -1.0)
+    # A weak signal: margins stay small, where the curvature of the logistic loss is close to its bound.
+    y = np.where(0.3 * base[:, 0] + rng.normal(size=200) > 0, 1.0, -1.0)
     partition = bg.Partition(
         block_of=np.repeat(np.arange(n_copies), 6).astype(np.int32), n_blocks=n_copies, kind="copies", seed=None
     )
     return bg.Problem(sp.csc_array(X), y, loss=loss, alpha=1e-3), partition
 
 
-@pytest.mark.parametrize("n_copies", [3, 4, 8])
-@pytest.mark.parametrize(("loss", "kind"), [("squared", "blew up"), ("logistic", "cycles")])
+@pytest.mark.parametrize(
+    ("loss", "n_copies", "kind"),
+    [
+        ("squared", 3, "blew up"),
+        ("squared", 8, "blew up"),
+        ("logistic", 3, "cycles"),
+        ("logistic", 4, "cycles"),
+        ("logistic", 8, "blew up"),  # past twice the null model's objective, though it stays finite
+    ],
+)
 def test_copies_of_a_column_make_concurrent_addition_diverge(rng, loss, kind, n_copies):
-    if loss == "logistic":  # its curvature bound is loose: it takes more copies to overshoot
-        n_copies *= 4
     problem, partition = copies_in_different_blocks(rng, loss, n_copies)
     solution = bg.solve(problem, "thread-greedy", partition=partition, update="add", tol=1e-8, max_iter=20_000)
     assert solution.status == "diverged"

@@ -116,6 +116,7 @@ def test_random_problems(loss, seed):
         {"positive": True},
         {"lower": -0.05, "upper": 0.1},
         {"penalty_weights": np.r_[0.0, 0.0, np.ones(18)]},
+        {"penalty_weights": np.r_[np.zeros(4), np.ones(16)], "positive": True},
         {
             "penalty_weights": np.r_[0.0, np.inf, np.ones(18)],
             "l2": 0.01,
@@ -123,7 +124,7 @@ def test_random_problems(loss, seed):
             "upper": np.tile([0.2, np.inf], 10),
         },
     ],
-    ids=["elastic net", "weights", "positive", "box", "unpenalised", "everything"],
+    ids=["elastic net", "weights", "positive", "box", "unpenalised", "unpenalised positive", "everything"],
 )
 def test_every_loss_and_penalty(rng, loss, penalty):
     X = random_design(rng, 50, 20, density=0.4)

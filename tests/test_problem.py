@@ -17,6 +17,8 @@ PENALTIES = {
     "box": {"lower": -0.05, "upper": np.tile([0.1, np.inf], 20)},
     "everything": {"penalty_weights": np.tile([0.5, 1.0, 2.0, np.inf], 10), "l2": 0.02, "lower": -0.1, "upper": 0.2},
     "unpenalised": {"penalty_weights": np.r_[np.zeros(3), np.ones(37)]},
+    "unpenalised and positive": {"penalty_weights": np.r_[np.zeros(5), np.ones(35)], "positive": True},
+    "unpenalised with bounds": {"penalty_weights": np.r_[np.zeros(5), np.ones(35)], "lower": -0.02, "upper": np.inf},
 }
 
 
@@ -74,6 +76,54 @@ def test_returned_dual_point_proves_the_gap(rng, loss, kind):
     recomputed = problem.duality_gap(solution.coef, solution.dual)
     assert recomputed == pytest.approx(solution.gap, abs=1e-12)
     assert recomputed <= 1e-7 * problem.null_model.objective * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sign_constraints_of_unpenalised_features_are_part_of_the_proof(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(30, 8)), rng.normal(size=30)
+    problem = bg.Problem(X, y, alpha=0.1, penalty_weights=np.r_[np.zeros(3), np.ones(5)], positive=True)
+    solution = bg.solve(problem, n_blocks=3, tol=1e-6)
+    assert solution.status == "converged"
+    best = bg.solve(problem, "greedy", tol=0, max_iter=5000).objective
+    assert 0 <= solution.objective - best + 1e-14 <= 1e-6 * problem.null_model.objective
+    assert problem.duality_gap(solution.coef, solution.dual) >= solution.objective - best - 1e-13
+    for scale in (0.0, 0.1, 1.0):
+        w = np.maximum(scale * rng.normal(size=8), 0)
+        assert problem.duality_gap(w) >= problem.objective(w) - best - 1e-13
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic"])
+def test_null_model_is_a_minimum_over_the_unpenalised_features(seed, loss):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(40, 6)), rng.standard_cauchy(40) * 3
+    y = np.sign(y) if loss == "logistic" else y
+    u = np.r_[np.zeros(3), np.full(3, np.inf)]
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, penalty_weights=u, lower=-1.0 if seed % 2 else None)
+    assert problem.kkt_residual(problem.null_model.full_coef(6)) < 1e-6
+
+
+def test_null_model_finds_a_far_offset_under_huber_loss():
+    rng = np.random.default_rng(0)
+    X = np.c_[np.ones(50), rng.normal(size=(50, 3))]
+    y = 1e6 + 30 * rng.normal(size=50)
+    problem = bg.Problem(X, y, loss="huber", alpha=0.1, penalty_weights=np.r_[0.0, np.ones(3)])
+    assert problem.null_model.coef[0] == pytest.approx(np.median(y), abs=30)
+    assert bg.solve(problem, tol=1e-4).status == "converged"
+
+
+@pytest.mark.parametrize("n", [137, 169])
+def test_huber_with_l2_is_certified_where_the_domain_rounds(n):
+    rng = np.random.default_rng(0)
+    problem = bg.Problem(rng.normal(size=(n, 5)), 10 * rng.normal(size=n), loss="huber", alpha=0.1, l2=0.1)
+    assert bg.solve(problem, tol=1e-8).status == "converged"
+
+
+def test_targets_for_which_the_loss_overflows_are_refused(rng):
+    problem = bg.Problem(random_design(rng), rng.normal(size=60) * 1e200, alpha=0.1)
+    with pytest.raises(ValueError, match=r"y has values up to .*e\+200, for which the loss overflows"):
+        bg.solve(problem)
 
 
 def test_infeasible_dual_point_proves_nothing(rng):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
+from blockgreedy.backends.cpu import CpuModel
 from blockgreedy.options import FamilyOptions
 from conftest import random_design, random_problem
 
@@ -128,11 +129,38 @@ def test_zeros_are_exact_and_the_box_is_kept(rng):
         ({"coef_init": np.zeros(3)}, r"coef_init has shape \(3,\), expected \(40,\)"),
         ({"coef_init": np.full(40, np.nan)}, "coef_init must be finite"),
         ({"inner_tol": 0.0}, r"inner_tol=0.0 must be above 0"),
+        ({"inner_tol": "x"}, "inner_tol='x' must be a number"),
+        ({"partition": np.zeros(40, dtype=int)}, "is not known; use a Partition or one of"),
+        ({"partition": 3}, "partition=3 is not known; use a Partition"),
+        ({"seed": 2**64}, "seed=18446744073709551616 must be a whole number from 0 to"),
+        ({"tol": "a"}, "tol='a' must be a number"),
+        ({"max_seconds": "soon"}, "max_seconds='soon' must be a number"),
+        ({"max_sweeps": 0}, "max_sweeps=0 must be"),
+        ({"update": "add", "atomic": 1}, "atomic=1 must be True or False"),
     ],
 )
 def test_bad_options_are_named(problem, options, message):
     with pytest.raises(ValueError, match=message):
         bg.solve(problem, **options)
+
+
+def test_only_a_problem_can_be_solved(rng):
+    with pytest.raises(TypeError, match=r"problem must be a blockgreedy.Problem, got csc_array"):
+        bg.solve(random_design(rng))
+
+
+def test_accepting_more_than_a_block_holds_accepts_all_of_it(problem):
+    all_of_it = bg.solve(problem, n_blocks=4, per_block=10**12, tol=1e-8)
+    assert all_of_it.status == "converged"
+
+
+def test_a_solver_whose_weights_were_released_says_so(problem):
+    partition = bg.make_partition(problem.X, n_blocks=4)
+    engine = CpuModel(problem, 1).block_greedy(partition, FamilyOptions(4, 4))
+    engine.release_weights()
+    for use in (lambda: engine.run(1, 1.0), lambda: engine.coef, engine.objective, lambda: engine.update_with([0])):
+        with pytest.raises(RuntimeError, match="weights of this solver were released"):
+            use()
 
 
 def test_partition_of_another_matrix_is_refused(problem, rng):
@@ -172,6 +200,7 @@ def test_ctrl_c_returns_the_best_iterate_within_a_second(method):
     assert solution.n_iter > 0
     assert solution.objective < problem.null_model.objective
     assert problem.objective(solution.coef) == pytest.approx(solution.objective, rel=1e-12)
+    assert solution.objective == pytest.approx(solution.trace["objective"][-1], rel=1e-9)
 
 
 def test_another_signal_handlers_exception_comes_through():

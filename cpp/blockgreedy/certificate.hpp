@@ -28,9 +28,10 @@ double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const dou
 double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* w, const double* theta,
                     ThreadTeam& team);
 
-// An unpenalised, unbounded feature: it makes an equality in the dual.
+// An unpenalised feature without bound on at least one side: it makes an equality or a sign constraint in the
+// dual, which certificate.py takes care of.
 inline bool is_free(const CoordinatePenalty& c) {
-  return c.l1 == 0 && c.l2 == 0 && c.lower == -infinity && c.upper == infinity;
+  return c.l1 == 0 && c.l2 == 0 && (c.lower == -infinity || c.upper == infinity);
 }
 
 }  // namespace blockgreedy

@@ -82,7 +82,8 @@ class Scan {
     const double curvature = curvatures_[j];
     if (w == 0 && options_.greedy_rule == GreedyRule::gain) {  // gain <= excess²/(2 (curvature + l2)), less a box
       const double excess = std::fabs(grad) - coordinate.l1;
-      if ((1 + 1e-9) * excess * excess <= 2 * (curvature + coordinate.l2) * to_beat) return {};
+      const double most = (1 + 1e-9) * excess * excess + 1e-14 * std::fabs(grad) * excess;  // with gain's rounding
+      if (most <= 2 * (curvature + coordinate.l2) * to_beat) return {};
     }
     const double z = coordinate.prox(w, grad, curvature);
     if (!coordinate.moves(w, z, grad, curvature)) return {};

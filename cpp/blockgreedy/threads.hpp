@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <functional>
 #include <thread>
-#include <type_traits>
 #include <vector>
 
 namespace blockgreedy {
@@ -35,27 +34,42 @@ class ThreadTeam {
   // by two parts at the same time. After a stop was asked for, parts not yet begun are left out.
   template <class F>
   void for_each(std::int64_t n_parts, F&& f) {
-    if (n_threads_ == 1 || n_parts <= 1 || !in_owner_process()) {
-      for (std::int64_t part = 0; part < n_parts && !stopped(); ++part) {
-        f(part, 0);
-        if (n_parts > 1) poll();
-      }
-      return;
-    }
-    auto* body = &f;
-    run(
-        n_parts,
-        [](void* context, std::int64_t part, int executor) {
-          (*static_cast<std::remove_reference_t<F>*>(context))(part, executor);
-        },
-        const_cast<void*>(static_cast<const void*>(body)));
+    run_all(n_parts, f, true);
+  }
+
+  // The same without stopping: for work that must not be left half done.
+  template <class F>
+  void for_all(std::int64_t n_parts, F&& f) {
+    run_all(n_parts, f, false);
   }
 
  private:
   using Body = void (*)(void*, std::int64_t, int);
+  static constexpr std::int64_t max_parts = (1 << 20) - 1;  // what the ticket can count
+
+  template <class F>
+  void run_all(std::int64_t n_parts, F& f, bool stoppable) {
+    if (n_threads_ == 1 || n_parts <= 1 || !in_owner_process()) {
+      for (std::int64_t part = 0; part < n_parts && !(stoppable && stopped()); ++part) {
+        f(part, 0);
+        if (stoppable && n_parts > 1) poll();
+      }
+      return;
+    }
+    for (std::int64_t base = 0; base < n_parts; base += max_parts) {
+      auto shifted = [&f, base](std::int64_t part, int executor) { f(base + part, executor); };
+      run(
+          n_parts - base < max_parts ? n_parts - base : max_parts,
+          [](void* context, std::int64_t part, int executor) {
+            (*static_cast<decltype(shifted)*>(context))(part, executor);
+          },
+          &shifted, stoppable);
+    }
+  }
+
   bool in_owner_process() const;
   void start();
-  void run(std::int64_t n_parts, Body body, void* context);
+  void run(std::int64_t n_parts, Body body, void* context, bool stoppable);
   void serve(int executor);
   bool claim_and_execute(int executor);
 
@@ -74,6 +88,7 @@ class ThreadTeam {
   std::atomic<bool> closing_{false};
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> context_{nullptr};
+  std::atomic<bool> stoppable_{true};
 };
 
 // Work below this many touched nonzeros is not worth waking anyone for.

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-FEASIBLE = 1e-12  # how far rounding may carry a dual point out of its constraints, relative to alpha
-_MAX_FREE_ENTRIES = 50_000_000  # unpenalised columns are handled as a dense array up to this size
+FEASIBLE = 1e-12  # how far rounding may carry a dual point out of its constraints, relative to their size
+_MAX_UNPENALISED = 500  # unpenalised columns are handled as a dense array: up to so many of them
+_MAX_ENTRIES = 50_000_000  # and up to this size
 
 
 class ColumnPasses(Protocol):
@@ -45,8 +46,52 @@ class NullModel:
         return w
 
 
+class Unpenalised:
+    """The features without penalty that are unbounded on one side or both.
+
+    They constrain the dual by x_j·θ = 0 or by the sign of x_j·θ. There are few of them, if any, so their columns
+    are kept as a dense array.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        features = np.flatnonzero(problem.penalty.is_free)
+        self.columns = dense_columns(problem.X, features)
+        self.norms = np.sqrt(np.sum(self.columns**2, axis=0))
+        self.lower, self.upper = problem.penalty.lower[features], problem.penalty.upper[features]
+
+    def violated(self, theta: Array) -> NDArray[np.bool_]:
+        """Which constraints θ breaks by more than rounding."""
+        v = -(self.columns.T @ theta)
+        slack = FEASIBLE * self.norms * np.linalg.norm(theta)
+        too_high, too_low = np.isinf(self.upper) & (v > slack), np.isinf(self.lower) & (v < -slack)
+        return np.asarray(too_high | too_low, dtype=np.bool_)
+
+    def conjugate(self, theta: Array) -> float:
+        """Their share of Σ r_j*(−x_j·θ) where no constraint is broken: that of the bounded sides."""
+        v = -(self.columns.T @ theta)
+        up = np.where(np.isinf(self.upper), 0.0, self.upper)
+        down = np.where(np.isinf(self.lower), 0.0, -self.lower)
+        return float(np.sum(np.maximum(v, 0.0) * up + np.maximum(-v, 0.0) * down))
+
+
+def unpenalised(problem: Problem) -> Unpenalised | None:
+    """None where every feature is penalised; MemoryError where there are too many to certify."""
+    if problem.l2 > 0 or (problem.alpha > 0 and (problem.penalty_weights is None or np.all(problem.penalty_weights))):
+        return None
+    return Unpenalised(problem) if np.any(problem.penalty.is_free) else None
+
+
+def dense_columns(X: Any, features: NDArray[np.intp]) -> Array:
+    if len(features) > _MAX_UNPENALISED or X.shape[0] * len(features) > _MAX_ENTRIES:
+        raise MemoryError(f"{len(features)} unpenalised features on {X.shape[0]} samples are too many to certify")
+    columns = X[:, features]
+    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+
+
 def loss_conjugate(problem: Problem, theta: Array) -> float:
-    return float(np.mean(problem.loss.conjugate(problem.y, problem.n_samples * theta)))
+    """mean loss*(y, n·θ) for θ inside the domain up to rounding (n·(delta/n) may exceed delta by a bit)."""
+    u = problem.loss.into_domain(problem.y, problem.n_samples * theta)
+    return float(np.mean(problem.loss.conjugate(problem.y, u)))
 
 
 def _has_conjugate_term(problem: Problem) -> bool:
@@ -58,57 +103,67 @@ def _has_conjugate_term(problem: Problem) -> bool:
 
 def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
     """D(θ), −inf where θ is infeasible by more than rounding."""
-    scale = 1.0
-    if problem.l2 == 0:
-        needed = passes.alpha_needed(theta)
-        if needed > problem.alpha * (1 + FEASIBLE) + _unpenalised_slack(problem):
-            return -np.inf
-        scale = _just_inside(problem, needed)
-        if not _is_orthogonal_to_free(problem, theta):
-            return -np.inf
-    conjugate = passes.penalty_conjugate(theta, scale) if _has_conjugate_term(problem) else 0.0
     inside = problem.loss.into_domain(problem.y, problem.n_samples * theta) / problem.n_samples
     if np.max(np.abs(inside - theta)) > FEASIBLE / problem.n_samples:
         return -np.inf
-    return -loss_conjugate(problem, inside) - conjugate
+    scale, value = 1.0, -loss_conjugate(problem, inside)
+    if problem.l2 == 0 and problem.alpha > 0:
+        needed = passes.alpha_needed(theta)
+        if needed > problem.alpha * (1 + FEASIBLE):
+            return -np.inf
+        scale = _just_inside(problem.alpha, needed)
+    try:
+        apart = unpenalised(problem)
+    except MemoryError:
+        return -np.inf
+    if apart is not None:
+        if np.any(apart.violated(theta)):
+            return -np.inf
+        value -= apart.conjugate(theta)
+    return value - (passes.penalty_conjugate(theta, scale) if _has_conjugate_term(problem) else 0.0)
 
 
-def _unpenalised_slack(problem: Problem) -> float:
-    """With alpha = 0 no factor but 0 brings θ inside: what rounding leaves is measured against alpha_max."""
-    return FEASIBLE * problem.alpha_max if problem.alpha == 0 else 0.0
-
-
-def _just_inside(problem: Problem, needed: float) -> float:
+def _just_inside(alpha: float, needed: float) -> float:
     """The factor ≤ 1 that brings θ inside the inequalities, rounding of the product included."""
-    if needed <= problem.alpha + _unpenalised_slack(problem):
-        return 1.0
-    return problem.alpha / needed * (1 - 4 * np.finfo(float).eps)
+    return 1.0 if needed <= alpha else alpha / needed * (1 - 4 * np.finfo(float).eps)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging point has no dual value, and that is all
 def scaled_dual_point(problem: Problem, Xw: Array, passes: ColumnPasses) -> tuple[Array, float]:
-    """The residual of a primal point, projected and scaled until feasible, and its dual value (−inf if it failed)."""
+    """The residual of a primal point, projected and scaled until feasible, and its dual value.
+
+    Where that fails it is θ = 0, which is always feasible and proves that the objective is at least 0.
+    """
+    nothing = np.zeros(problem.n_samples), 0.0
     theta = problem.loss.deriv(problem.y, Xw) / problem.n_samples
     if not np.all(np.isfinite(theta)):
-        return np.zeros_like(theta), -np.inf
-    projected = project_on_free(problem, theta, Xw)
-    if projected is None:
-        return theta, -np.inf
-    needed = passes.alpha_needed(projected)
+        return nothing
+    try:
+        apart = unpenalised(problem)
+    except MemoryError:
+        return nothing
+    if apart is not None:
+        projected = _project(problem, theta, Xw, apart)
+        if projected is None:
+            return nothing
+        theta = projected
+    needed = passes.alpha_needed(theta) if problem.alpha > 0 else 0.0
     has_term = _has_conjugate_term(problem)
-    best, best_value = projected, -np.inf
-    for scale in _scales(problem, projected, needed):
-        value = -loss_conjugate(problem, scale * projected)
+    best, best_value = nothing
+    for scale in _scales(problem, theta, needed):
+        value = -loss_conjugate(problem, scale * theta)
         if has_term:
-            value -= passes.penalty_conjugate(projected, scale)
+            value -= passes.penalty_conjugate(theta, scale)
+        if apart is not None:
+            value -= apart.conjugate(scale * theta)
         if value > best_value:
-            best, best_value = scale * projected, value
+            best, best_value = scale * theta, value
     return best, best_value
 
 
 def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
     """Factors worth trying: the largest feasible one up to 1, and for the squared loss the best feasible one."""
-    feasible = _just_inside(problem, needed)
+    feasible = _just_inside(problem.alpha, needed)
     if problem.l2 > 0:
         return [1.0] if feasible == 1.0 else [1.0, feasible]
     if problem.loss.name != "squared" or problem.alpha == 0 or _has_conjugate_term(problem):
@@ -119,48 +174,29 @@ def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
     return [min(limit, max(0.0, -float(np.dot(u, problem.y)) / norm))] if 0 < norm < np.inf else [feasible]
 
 
-def _free_columns(problem: Problem) -> Array | None:
-    """The unpenalised, unbounded columns as a dense array; None if there are none."""
-    if problem.l2 > 0 or (problem.alpha > 0 and problem.penalty_weights is None):
-        return None
-    free = np.flatnonzero(problem.penalty.is_free)
-    return _dense(problem.X, free) if len(free) else None
+def _project(problem: Problem, theta: Array, Xw: Array, apart: Unpenalised) -> Array | None:
+    """θ moved onto the constraints of the unpenalised features, inside the loss's domain; None if that fails.
 
-
-def _dense(X: Any, features: NDArray[np.intp]) -> Array | None:
-    if X.shape[0] * len(features) > _MAX_FREE_ENTRIES:
-        raise MemoryError(f"{len(features)} unpenalised features on {X.shape[0]} samples are too many to certify")
-    columns = X[:, features]
-    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
-
-
-def _is_orthogonal_to_free(problem: Problem, theta: Array) -> bool:
-    columns = _free_columns(problem)
-    if columns is None:
-        return True
-    size = np.sqrt(np.sum(columns**2, axis=0)) * np.linalg.norm(theta)
-    return bool(np.all(np.abs(columns.T @ theta) <= FEASIBLE * np.maximum(size, 1e-300)))
-
-
-def project_on_free(problem: Problem, theta: Array, Xw: Array) -> Array | None:
-    """θ moved onto x_j·θ = 0 for the unpenalised features, inside the loss's domain; None if that fails.
-
-    The move is weighted with the loss's curvature: it is a Newton step in those features, so it shrinks near
-    the ends of the domain and seldom leaves it.
+    Constraints found broken become equalities. The move is weighted with the loss's curvature: it is a Newton
+    step in those features, so it shrinks near the ends of the domain and seldom leaves it.
     """
-    try:
-        columns = _free_columns(problem)
-    except MemoryError:
-        return None
-    if columns is None:
-        return theta
     n = problem.n_samples
     weights = np.maximum(problem.loss.curvature(problem.y, Xw), 1e-12)
-    for _ in range(50):
-        if _is_orthogonal_to_free(problem, theta):
+    held = np.zeros(len(apart.norms), dtype=np.bool_)
+    inverse = columns = None
+    for _ in range(20):
+        broken = apart.violated(theta)
+        if not np.any(broken):
             return theta
-        scaled = weights[:, None] * columns
-        move = scaled @ np.linalg.lstsq(columns.T @ scaled, columns.T @ theta, rcond=None)[0]
+        if np.any(broken & ~held):
+            held |= broken
+            if np.sum(held) >= n:  # only θ = 0 is left
+                return None
+            columns, inverse = apart.columns[:, held], None
+        assert columns is not None
+        if inverse is None:
+            inverse = np.linalg.pinv(columns.T @ (weights[:, None] * columns), hermitian=True)
+        move = weights * (columns @ (inverse @ (columns.T @ theta)))
         theta = problem.loss.into_domain(problem.y, n * (theta - move)) / n
     return None
 
@@ -168,33 +204,43 @@ def project_on_free(problem: Problem, theta: Array, Xw: Array) -> Array | None:
 def fit_null_model(problem: Problem) -> NullModel:
     """Newton's method on the unpenalised features (usually none, or a handful)."""
     y, n, loss = problem.y, problem.n_samples, problem.loss
-    Xw = np.zeros(n)
     features = np.zeros(0, dtype=np.intp)
     if problem.penalty_weights is not None:
         features = np.flatnonzero(problem.penalty_weights == 0)
-    if len(features) == 0:
-        return NullModel(features, np.zeros(0), float(np.mean(loss.value(y, Xw))), loss.deriv(y, Xw) / n)
-    penalty = problem.penalty.at(features)
-    columns = _dense(problem.X, features)
-    assert columns is not None
-    w = np.zeros(len(features))
-    value = float(np.mean(loss.value(y, Xw)))
-    for _ in range(200):
-        curvature = np.maximum(loss.curvature(y, Xw), 1e-10)
+    w, Xw = np.zeros(len(features)), np.zeros(n)
+    with np.errstate(over="ignore"):
+        value = float(np.mean(loss.value(y, Xw)))
+    if not np.isfinite(value):
+        raise ValueError(f"y has values up to {np.max(np.abs(y)):g}, for which the loss overflows; rescale y")
+    if len(features):
+        w, Xw, value = _descend_from_zero(problem, features, value)
+    return NullModel(features, w, value, loss.deriv(y, Xw) / n)
+
+
+def _descend_from_zero(problem: Problem, features: NDArray[np.intp], value: float) -> tuple[Array, Array, float]:
+    """(weights, predictions, objective) of the minimum over these features alone."""
+    y, n, loss = problem.y, problem.n_samples, problem.loss
+    penalty, columns = problem.penalty.at(features), dense_columns(problem.X, features)
+    w, Xw = np.zeros(len(features)), np.zeros(n)
+    for _ in range(500):
         grad = columns.T @ loss.deriv(y, Xw) / n
-        hessian = columns.T @ (curvature[:, None] * columns) / n
-        target = _solve_quadratic(hessian, grad, w, penalty)
-        size, improved = 1.0, False
-        while size > 1e-10 and not improved:
-            trial = w + size * (target - w)
-            trial_Xw = columns @ trial
-            trial_value = float(np.mean(loss.value(y, trial_Xw))) + penalty.value(trial)
-            improved = trial_value < value
-            size *= 0.5
+        improved = False
+        # The true curvature first; where the loss is flat it may not help, and a majoriser always does.
+        for curvature in (np.maximum(loss.curvature(y, Xw), 1e-10), loss.majoriser(y, Xw)):
+            target = _solve_quadratic(columns.T @ (curvature[:, None] * columns) / n, grad, w, penalty)
+            for size in (1.0, 0.5, 0.25, 0.1, 0.01):
+                trial = w + size * (target - w)
+                trial_Xw = columns @ trial
+                trial_value = float(np.mean(loss.value(y, trial_Xw))) + penalty.value(trial)
+                improved = trial_value < value
+                if improved:
+                    break
+            if improved:
+                w, Xw, value = trial, trial_Xw, trial_value
+                break
         if not improved:
             break
-        w, Xw, value = trial, trial_Xw, trial_value
-    return NullModel(features, w, value, loss.deriv(y, Xw) / n)
+    return w, Xw, value
 
 
 def _solve_quadratic(hessian: Array, grad: Array, w: Array, penalty: Any) -> Array:

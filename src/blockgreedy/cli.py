@@ -200,7 +200,7 @@ def fit(options: FitOptions) -> None:
             problem = _problem(options, dataset)
             progress.f_null = problem.null_model.objective
             solution = solve(problem, callback=progress.see, **options.of_solve())
-    except (ValueError, NotImplementedError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:
         _fail(str(error), code)
     except (OSError, MemoryError) as error:
         _fail(str(error) or "out of memory", FAILED)

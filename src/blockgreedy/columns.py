@@ -22,12 +22,21 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     turns into a 2-D array. float32 and float64 are kept, other real types become float64. NaN, infinities and
     wrong shapes are refused.
     """
-    columns = _sparse_columns(X, n_threads) if sp.issparse(X) else _dense_columns(X)
+    columns: Any = _sparse_columns(X) if sp.issparse(X) else _dense_columns(X)
     n, p = columns.shape
     if n == 0 or p == 0:
         raise ValueError(f"X has shape {(n, p)}; it needs at least one row and one column")
-    if find_fault(columns, n_threads) == "finite":
+    fault = find_fault(columns, n_threads)
+    if fault == "unsorted":  # or duplicated; the user's matrix is left as it is
+        columns = columns.copy()
+        columns.sum_duplicates()
+        columns.indices = columns.indices.astype(np.int32, copy=False)
+        fault = find_fault(columns, n_threads)
+    if fault == "finite":
         raise ValueError("X holds NaN or infinite values; replace or drop them first")
+    if fault:
+        broken = "indptr" if fault == "indptr" else "indices"
+        raise ValueError(f"X is not a valid sparse matrix: its {broken} are broken")
     return columns
 
 
@@ -46,7 +55,7 @@ def _dense_columns(X: Any) -> NDArray[Any]:
     return np.asfortranarray(array, dtype=_real_dtype(array.dtype))
 
 
-def _sparse_columns(X: Any, n_threads: int | None) -> sp.csc_array:
+def _sparse_columns(X: Any) -> sp.csc_array:
     if len(X.shape) != 2:
         raise ValueError(f"X has {len(X.shape)} dimension(s), expected 2 (samples × features)")
     if X.shape[0] > _MAX_ROWS or X.shape[1] > _MAX_ROWS:
@@ -58,17 +67,7 @@ def _sparse_columns(X: Any, n_threads: int | None) -> sp.csc_array:
     indices = csc.indices.astype(np.int32, copy=False)
     indptr = csc.indptr if csc.indptr.dtype in (np.int32, np.int64) else csc.indptr.astype(np.int64)
     data = csc.data.astype(dtype, copy=False)
-    columns = _assemble(data, indices, indptr, X.shape)
-    fault = find_fault(columns, n_threads)
-    if fault in ("indptr", "range"):
-        raise ValueError(
-            f"X is not a valid sparse matrix: its {'indptr' if fault == 'indptr' else 'indices'} are broken"
-        )
-    if fault == "unsorted":  # or duplicated; the user's matrix is left as it is
-        columns = sp.csc_array((data.copy(), indices.copy(), indptr.copy()), shape=X.shape)
-        columns.sum_duplicates()
-        columns.indices = columns.indices.astype(np.int32, copy=False)
-    return columns
+    return _assemble(data, indices, indptr, X.shape)
 
 
 def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csc_array:

@@ -38,8 +38,8 @@ class Watch:
         self.best_iteration = 0
         self.best_support: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self.best_values: Array = np.zeros(0)
-        self.dual: Array = np.zeros(problem.n_samples)
-        self.dual_value = -np.inf
+        self.dual: Array = np.zeros(problem.n_samples)  # feasible, and proves that the objective is at least 0
+        self.dual_value = 0.0
         self.wasted_steps: list[bool] = []  # since the best point: did a single step move without lowering?
 
     def run(self, n_iter: int, max_seconds: float) -> bool:
@@ -128,12 +128,15 @@ def run_family(
 ) -> dict[str, Any]:
     """Runs until converged, diverged or out of budget; the fields of a Solution."""
     began = time.perf_counter()
-    null_start = _null_start(problem, model)
     watch = Watch(problem, model, partition, options)
-    if null_start is not None:
-        start = null_start
+    null = problem.null_model
+    explained = null.objective <= 1e-12 * float(np.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples))))
+    if explained or (problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True)):
+        start = None  # the null model is a solution, wherever we were to start from
     if start is not None:
         watch.engine.set_weights(start)
+    elif len(null.features):
+        watch.engine.set_sparse_weights(null.features, null.coef)
     status, kind = "", None
     use_checks = trace_iters is None and trace_seconds is None
     next_iter = trace_iters or 0
@@ -145,7 +148,7 @@ def run_family(
         while True:
             iteration = watch.engine.n_iter
             elapsed = time.perf_counter() - began
-            if gap <= tol * watch.f_null or null_start is not None:
+            if gap <= tol * watch.f_null or explained:
                 status = "converged"
             elif kind is not None and stop_on_divergence:
                 status = "diverged"
@@ -181,17 +184,6 @@ def run_family(
     return _finish(watch, status, kind, time.perf_counter() - began, tol, keep_last=not stop_on_divergence)
 
 
-def _null_start(problem: Problem, model: CpuModel) -> Array | None:
-    """The null model where it is the solution (alpha ≥ alpha_max, or nothing left to explain)."""
-    null = problem.null_model
-    explained = null.objective <= 1e-15 * max(
-        float(np.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples)))), 1e-300
-    )
-    if explained or (problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True)):
-        return null.full_coef(problem.n_features)
-    return None
-
-
 def _tell(callback: Callable[[Record], bool | None] | None, record: Record) -> bool:
     return callback is not None and callback(record) is True
 
@@ -208,7 +200,10 @@ def _finish(watch: Watch, status: str, kind: str | None, wall: float, tol: float
         engine.set_sparse_weights(watch.best_support, watch.best_values)
     coef = engine.release_weights()
     objective = model.objective(coef, model.predict(coef))
-    gap = max(0.0, objective - watch.dual_value) if np.isfinite(objective) else np.inf
+    gap = np.inf
+    if np.isfinite(objective):
+        gap = objective - watch.dual_value
+        gap = 0.0 if abs(gap) <= 1e-13 * objective else gap  # below that it is rounding, of either sign
     return {
         "coef": coef,
         "objective": objective,

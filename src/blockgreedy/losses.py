@@ -36,6 +36,10 @@ class Loss:
     def conjugate(self, y: Array, u: Array) -> Array:
         raise NotImplementedError
 
+    def majoriser(self, y: Array, t: Array) -> Array:
+        """Second derivative of a parabola that touches the loss at t and lies above it everywhere."""
+        return np.full_like(t, self.smoothness)
+
     def into_domain(self, y: Array, u: Array) -> Array:
         """The nearest point of the conjugate's domain."""
         return u
@@ -125,6 +129,9 @@ class Huber(Loss):
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)
+
+    def majoriser(self, y: Array, t: Array) -> Array:
+        return self.delta / np.maximum(np.abs(t - y), self.delta)
 
     def into_domain(self, y: Array, u: Array) -> Array:
         return np.clip(u, -self.delta, self.delta)

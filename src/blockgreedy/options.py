@@ -37,15 +37,17 @@ class FamilyOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _whole("per_block", self.per_block, 1)
+        whole("per_block", self.per_block, 1)
         if self.max_sweeps is not None:
-            _whole("max_sweeps", self.max_sweeps, 1)
-        _whole("seed", self.seed, 0)
+            whole("max_sweeps", self.max_sweeps, 1, 2**31)
+        whole("seed", self.seed, 0, 2**64 - 1)
         _one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
         _one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
         _one_of("scan", self.scan, ("slices", "blocks"))
-        if not self.inner_tol > 0:
+        if not number("inner_tol", self.inner_tol) > 0:
             raise ValueError(f"inner_tol={self.inner_tol!r} must be above 0")
+        if not isinstance(self.atomic, bool):
+            raise ValueError(f"atomic={self.atomic!r} must be True or False")
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
 
@@ -64,12 +66,19 @@ class FamilyOptions:
         return 10 * max(1, -(-self.n_blocks // self.blocks_per_iter))
 
 
-def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
     if not is_whole or value < least or (most is not None and value > most):
         wanted = f"from {least} to {most}" if most is not None else f"of at least {least}"
         raise ValueError(f"{name}={value!r} must be a whole number {wanted}")
     return int(value)
+
+
+def number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={value!r} must be a number") from None
 
 
 def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:
@@ -97,7 +106,7 @@ def resolve_blocks(
         n_blocks = wanted
     if n_blocks is None:
         n_blocks = min(_DEFAULT_BLOCKS, n_features)
-    n_blocks = _whole("n_blocks", n_blocks, 1, n_features)
+    n_blocks = whole("n_blocks", n_blocks, 1, n_features)
     if "blocks_per_iter" in fixed:
         wanted = n_blocks if fixed["blocks_per_iter"] == "B" else fixed["blocks_per_iter"]
         if blocks_per_iter is not None and blocks_per_iter != wanted:
@@ -108,4 +117,4 @@ def resolve_blocks(
         blocks_per_iter = wanted
     if blocks_per_iter is None:
         blocks_per_iter = min(_DEFAULT_SHOTGUN, n_blocks) if method == "shotgun" else n_blocks
-    return n_blocks, _whole("blocks_per_iter", blocks_per_iter, 1, n_blocks)
+    return n_blocks, whole("blocks_per_iter", blocks_per_iter, 1, n_blocks)

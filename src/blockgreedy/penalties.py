@@ -76,6 +76,6 @@ class Penalty:
 
     @property
     def is_free(self) -> NDArray[np.bool_]:
-        """Unpenalised and unbounded: an equality constraint in the dual."""
-        free = (self.l1 == 0) & (self.l2 == 0) & np.isinf(self.lower) & np.isinf(self.upper)
+        """Unpenalised and unbounded on at least one side: an equality or a sign constraint in the dual."""
+        free = (self.l1 == 0) & (self.l2 == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
         return np.asarray(free, dtype=np.bool_)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.certificate import NullModel, dual_value, fit_null_model, scaled_dual_point
 from blockgreedy.columns import as_columns
 from blockgreedy.losses import make_loss
@@ -117,7 +118,7 @@ class Problem:
         return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
 
     def penalty_conjugate(self, theta: Array, scale: float) -> float:
-        """Σ_j r_j*(−scale·x_j·theta), without the features that make an equality."""
+        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which certificate.py takes care of."""
         held = np.flatnonzero(~self.penalty.is_free)
         return float(np.sum(self.penalty.at(held).conjugate(-scale * (self.X.T @ theta)[held])))
 
@@ -135,7 +136,7 @@ class Problem:
         return np.asarray(self.X.T @ derivs, dtype=np.float64)
 
     def duality_gap(self, w: ArrayLike, dual: ArrayLike | None = None) -> float:
-        """objective(w) − dual value, an upper bound on the error of w; inf if no feasible dual point is known.
+        """objective(w) − dual value: an upper bound on the error of w.
 
         ``dual`` is an n-vector θ; infeasible beyond rounding (1e-12) it proves nothing and the gap is inf.
         None takes the rescaled residual of w, which is loose close to the solution.
@@ -159,12 +160,13 @@ class Problem:
     @cached_property
     def alpha_max(self) -> float:
         """The smallest alpha at which the null model is a solution."""
-        return self.alpha_needed(self.null_model.dual, at_null=True)
+        # on the core: scipy would copy a float32 matrix to float64 for this product
+        return CpuModel(self, resolve_threads()).alpha_needed(self.null_model.dual, at_null=True)
 
 
 def _refuse_unfinished(**arguments: Any) -> None:
     for name, value in arguments.items():
-        if value is not None and value is not False:
+        if value is not None and not (np.ndim(value) == 0 and not value):
             raise NotImplementedError(
                 f"{name} is not available yet; it comes with the default solver and the estimators"
             )

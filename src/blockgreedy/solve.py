@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.family import run_family
-from blockgreedy.options import FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.options import FamilyOptions, GreedyRule, ScanMode, Update, number, resolve_blocks, whole
 from blockgreedy.partition import KINDS, Partition, make_partition
+from blockgreedy.problem import Problem
 from blockgreedy.trace import Record, Trace
-
-if TYPE_CHECKING:
-    from blockgreedy.problem import Problem
 
 Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged"]
 Method = Literal["block-greedy", "scd", "shotgun", "greedy", "thread-greedy"]
@@ -100,11 +98,13 @@ def solve(
     max_iter : default 100,000·⌈B/P⌉.
     max_seconds : wall clock, checks included.
     n_threads : default: what the process may use. Results do not depend on it, bit for bit.
-    coef_init : weights to start from (default 0).
+    coef_init : weights to start from (default: the null model, which is 0 without unpenalised features).
     on_divergence : "stop" returns the best point seen; "continue" goes on and returns the last.
     trace_iters, trace_seconds : record every so many iterations and/or seconds (default: at every check).
     callback : called with each Record; returning True stops the run.
     """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     threads = resolve_threads(n_threads)
     _check_limits(tol, max_iter, max_seconds, on_divergence, trace_iters, trace_seconds)
     given = partition if isinstance(partition, Partition) else None
@@ -114,7 +114,7 @@ def solve(
     options = FamilyOptions(
         n_blocks=total,
         blocks_per_iter=chosen,
-        per_block=per_block,
+        per_block=min(whole("per_block", per_block, 1), problem.n_features),
         update=update,
         greedy_rule=greedy_rule,
         scan=scan,
@@ -123,7 +123,7 @@ def solve(
         max_sweeps=max_sweeps,
         seed=seed,
     )
-    if isinstance(partition, str) and partition not in KINDS:
+    if given is None and partition is not None and not (isinstance(partition, str) and partition in KINDS):
         raise ValueError(
             f"partition={partition!r} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
         )
@@ -161,13 +161,13 @@ def _check_limits(
     trace_iters: int | None,
     trace_seconds: float | None,
 ) -> None:
-    if not tol >= 0:
+    if not number("tol", tol) >= 0:
         raise ValueError(f"tol={tol!r} must be a number of at least 0")
     for name, value in (("max_iter", max_iter), ("trace_iters", trace_iters)):
-        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < 1):
-            raise ValueError(f"{name}={value!r} must be a whole number of at least 1, or None")
+        if value is not None:
+            whole(name, value, 1)
     for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
-        if seconds is not None and not seconds > 0:
+        if seconds is not None and not number(name, seconds) > 0:
             raise ValueError(f"{name}={seconds!r} must be above 0, or None")
     if on_divergence not in ("stop", "continue"):
         raise ValueError(f"on_divergence={on_divergence!r} is not known; use 'stop' or 'continue'")
