@@ -43,40 +43,48 @@ def seconds(work) -> float:
     return time.perf_counter() - began
 
 
-def family_rows(problem: bg.Problem, n_threads: int, rounds: int) -> list[dict[str, object]]:
-    """One row per setting, measured in turns with the floor."""
-    p = problem.n_features
-    r, out = np.random.default_rng(0).normal(size=problem.n_samples), np.empty(p)
-    model = CpuModel(problem, n_threads)
+def family_rows(problem: bg.Problem, threads: list[int], rounds: int) -> list[dict[str, object]]:
+    """One row per setting and number of threads, all measured in turns with the floor."""
+    r, out = np.random.default_rng(0).normal(size=problem.n_samples), np.empty(problem.n_features)
     random = bg.make_partition(problem.X, n_blocks=32, kind="random")
     one = bg.make_partition(problem.X, n_blocks=1, kind="contiguous")
-    engines = {f"thread-greedy {u}": model.block_greedy(random, FamilyOptions(32, 32, 1, u)) for u in UPDATES}
-    engines["greedy"] = model.block_greedy(one, FamilyOptions(1, 1))
-    floors: list[float] = []
-    times: dict[str, list[float]] = {name: [] for name in engines}
-    for _ in range(rounds):
+    cases = {}
+    for n_threads in threads:
+        model = CpuModel(problem, n_threads)
+        cases["floor", n_threads] = lambda n, model=model: [model.core.column_products(r, out) for _ in range(n)]
+        engines = {f"thread-greedy {u}": model.block_greedy(random, FamilyOptions(32, 32, 1, u)) for u in UPDATES}
+        engines["greedy"] = model.block_greedy(one, FamilyOptions(1, 1))
         for name, engine in engines.items():
-            n_iter = 1 if "line-search" in name else 10
-            floors.append(seconds(lambda: model.core.column_products(r, out)))
-            times[name].append(seconds(lambda engine=engine, n_iter=n_iter: engine.run(n_iter, np.inf)) / n_iter)
-    floor = float(np.median(floors))
-    rows = [{"setting": "floor", "seconds": floor, "over_floor": 1.0, "ns_per_nonzero": floor / problem.X.nnz * 1e9}]
-    for name, values in times.items():
-        value = float(np.median(values))
-        rows.append({"setting": name, "seconds": value, "over_floor": value / floor})
-    return rows
+            cases[name, n_threads] = lambda n, engine=engine: engine.run(n, np.inf)
+    stretch = {case: max(1, int(0.04 / seconds(lambda run=run: run(1)))) for case, run in cases.items()}
+    times: dict[tuple[str, int], list[float]] = {case: [] for case in cases}
+    for _ in range(rounds):
+        for case, run in cases.items():
+            times[case].append(seconds(lambda run=run, n=stretch[case]: run(n)) / stretch[case])
+    medians = {case: float(np.median(values)) for case, values in times.items()}
+    return [
+        {
+            "setting": name,
+            "n_threads": n_threads,
+            "seconds": value,
+            "over_floor": value / medians["floor", n_threads],
+            "speed_up": medians[name, threads[0]] / value,
+            "ns_per_nonzero": value / problem.X.nnz * 1e9,
+        }
+        for (name, n_threads), value in medians.items()
+    ]
 
 
-def coordinate_rows(problem: bg.Problem, n_threads: int) -> list[dict[str, object]]:
-    """SCD and Shotgun: coordinates looked at per second."""
+def coordinate_rows(problem: bg.Problem) -> list[dict[str, object]]:
+    """SCD and Shotgun with one thread: coordinates looked at per second."""
     p = problem.n_features
     singles = bg.make_partition(problem.X, n_blocks=p, kind="contiguous")
     rows = []
     for name, per_iter in (("scd", 1), ("shotgun P=64", 64)):
-        engine = CpuModel(problem, n_threads).block_greedy(singles, FamilyOptions(p, per_iter))
+        engine = CpuModel(problem, 1).block_greedy(singles, FamilyOptions(p, per_iter))
         n_iter = 300_000 // per_iter
         rates = [n_iter * per_iter / seconds(lambda: engine.run(n_iter, np.inf)) for _ in range(9)]  # noqa: B023
-        rows.append({"setting": name, "coordinates_per_second": float(np.median(rates))})
+        rows.append({"setting": name, "n_threads": 1, "coordinates_per_second": float(np.median(rates))})
     return rows
 
 
@@ -85,24 +93,21 @@ def main() -> None:
     parser.add_argument("--data-dir", default=os.environ.get("BLOCKGREEDY_DATA"))
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--ratios", default="0.1,0.01", help="alpha as parts of alpha_max")
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--csv", type=Path, help="also write the rows here")
     arguments = parser.parse_args()
     print(f"instruction set {_core.isa()}, {os.cpu_count()} CPUs, logistic loss, 32 random blocks, float32")
+    threads = [int(t) for t in arguments.threads.split(",")]
     rows = []
     for data in data_sets(arguments.data_dir):
         whole = bg.Problem(data.X, data.y, loss="logistic", alpha=1.0)
         print(f"\n{data}")
         for ratio in map(float, arguments.ratios.split(",")):
             problem = whole.with_alpha(ratio * whole.alpha_max)
-            for n_threads in map(int, arguments.threads.split(",")):
-                print(f"  alpha = {ratio:g} alpha_max, {n_threads} thread(s)")
-                found = family_rows(problem, n_threads, arguments.rounds)
-                if n_threads == 1:
-                    found += coordinate_rows(problem, n_threads)
-                for row in found:
-                    rows.append({"data": data.name, "alpha_ratio": ratio, "n_threads": n_threads, **row})
-                    print("    " + describe(row))
+            print(f"  alpha = {ratio:g} alpha_max")
+            for row in family_rows(problem, threads, arguments.rounds) + coordinate_rows(problem):
+                rows.append({"data": data.name, "alpha_ratio": ratio, **row})
+                print("    " + describe(row))
     if arguments.csv:
         names = list(dict.fromkeys(key for row in rows for key in row))
         with arguments.csv.open("w", newline="") as file:
@@ -114,8 +119,11 @@ def main() -> None:
 def describe(row: dict[str, object]) -> str:
     if "coordinates_per_second" in row:
         return f"{row['setting']:28s} {row['coordinates_per_second'] / 1e6:8.2f} M coordinates/s"
-    extra = f"   {row['ns_per_nonzero']:.2f} ns per nonzero" if "ns_per_nonzero" in row else ""
-    return f"{row['setting']:28s} {row['seconds'] * 1e3:8.3f} ms   {row['over_floor']:6.2f} x floor{extra}"
+    return (
+        f"{row['setting']:26s} {row['n_threads']:2d} thread(s) {row['seconds'] * 1e3:8.3f} ms = "
+        f"{row['over_floor']:5.2f} x floor, "
+        f"{row['ns_per_nonzero']:5.2f} ns per nonzero, {row['speed_up']:5.2f} x the first number of threads"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-// The only file that knows Python: arrays in, arrays out, signals.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// The module: matrices, models, the solver and the small parts that tests look at. Only bindings*.cpp know Python.
+#include "bindings.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -9,83 +9,18 @@
 
 #include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
 
 #include "blockgreedy/block_greedy.hpp"
 #include "blockgreedy/certificate.hpp"
-#include "blockgreedy/generate.hpp"
-#include "blockgreedy/partition.hpp"
 #include "blockgreedy/random.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace blockgreedy {
 namespace {
-
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Buffer = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Columns = nb::ndarray<const T, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
-
-// A NumPy array that takes over the vector's memory.
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> give_away(std::vector<T>&& values) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return {kept->data(), {kept->size()}, owner};
-}
 
 // A read-only view of memory that `owner` keeps alive.
 nb::ndarray<nb::numpy, const double, nb::ndim<1>> look_at(const std::vector<double>& values, nb::handle owner) {
   return {values.data(), {values.size()}, owner};
 }
-
-// Hears Ctrl-C (any Python signal handler) from inside the core without holding the GIL meanwhile.
-class SignalHook {
- public:
-  bool poll() {
-    nb::gil_scoped_acquire gil;
-    if (!interrupted_ && PyErr_CheckSignals() != 0) {
-      PyErr_Fetch(&type_, &value_, &traceback_);
-      interrupted_ = true;
-    }
-    return interrupted_;
-  }
-  // With the GIL held: true if it was Ctrl-C; any other exception of a handler is raised here.
-  bool take() {
-    if (!interrupted_) return false;
-    interrupted_ = false;
-    const bool is_keyboard = PyErr_GivenExceptionMatches(type_, PyExc_KeyboardInterrupt) != 0;
-    PyErr_Restore(type_, value_, traceback_);
-    if (!is_keyboard) throw nb::python_error();
-    PyErr_Clear();
-    return true;
-  }
-
- private:
-  bool interrupted_ = false;
-  PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
-};
-
-// A matrix and the arrays it looks at.
-struct HeldMatrix {
-  Matrix matrix;
-  std::vector<nb::object> arrays;
-
-  std::int64_t n_rows() const {
-    return std::visit([](const auto& v) { return v.n_rows; }, matrix);
-  }
-  std::int64_t n_cols() const {
-    return std::visit([](const auto& v) { return v.n_cols; }, matrix);
-  }
-  std::int64_t n_nonzeros() const {
-    return std::visit([](const auto& v) { return v.n_nonzeros(); }, matrix);
-  }
-};
 
 template <class T, class Pointer>
 HeldMatrix hold_csc(std::int64_t n_rows, Vector<Pointer> indptr, Vector<std::int32_t> indices, Vector<T> data) {
@@ -112,13 +47,6 @@ std::string find_fault(const HeldMatrix& held, int n_threads) {
 }
 
 using OptionalVector = std::optional<Vector<double>>;
-
-void check_size(const char* name, std::size_t got, std::int64_t wanted) {
-  if (static_cast<std::int64_t>(got) != wanted) {
-    throw std::invalid_argument(std::string(name) + " has length " + std::to_string(got) + ", expected " +
-                                std::to_string(wanted));
-  }
-}
 
 // The objective and its certificate passes, with the threads that run them.
 class Model {
@@ -387,101 +315,6 @@ void bind_solver(nb::module_& m) {
                    [](const PyBlockGreedy& self) { return self.solver().counters.critical_nonzeros; });
 }
 
-// Runs f(team) without the GIL; Ctrl-C is raised, since what f leaves behind is then incomplete.
-template <class F>
-void with_team(int n_threads, F&& f) {
-  SignalHook hook;
-  {
-    nb::gil_scoped_release release;
-    ThreadTeam team(n_threads, [&] { return hook.poll(); });
-    f(team);
-  }
-  if (hook.take()) {
-    PyErr_SetNone(PyExc_KeyboardInterrupt);
-    throw nb::python_error();
-  }
-}
-
-void bind_partition(nb::module_& m) {
-  m.def(
-      "random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
-      "n"_a, "seed"_a);
-  m.def(
-      "random_blocks",
-      [](std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed) {
-        if (n_blocks < 1 || n_blocks > n_features) throw std::invalid_argument("n_blocks must lie in 1..n_features");
-        return give_away(random_blocks(n_features, n_blocks, seed));
-      },
-      "n_features"_a, "n_blocks"_a, "seed"_a);
-  m.def(
-      "cluster_features",
-      [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
-        if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
-        std::vector<std::int32_t> block_of;
-        with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(held.matrix, n_blocks, team); });
-        return give_away(std::move(block_of));
-      },
-      "matrix"_a, "n_blocks"_a, "n_threads"_a);
-}
-
-// Sizes first, then contents, into NumPy's own memory.
-template <class Shape>
-void check_buffers(const Shape& shape, std::int64_t n_compressed, Vector<std::int64_t> indptr, std::size_t n_indices,
-                   std::size_t n_data, std::size_t n_labels) {
-  check_size("indptr", indptr.size(), n_compressed + 1);
-  check_size("indices", n_indices, indptr.data()[n_compressed]);
-  check_size("data", n_data, indptr.data()[n_compressed]);
-  check_size("labels", n_labels, shape.n_samples);
-}
-
-void bind_generators(nb::module_& m) {
-  m.def(
-      "kdda_pointers",
-      [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
-         Buffer<std::int64_t> indptr, int n_threads) {
-        check_size("indptr", indptr.size(), n_features + 1);
-        const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
-        with_team(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
-      },
-      "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "kdda_fill",
-      [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
-         Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data, Buffer<std::int8_t> labels,
-         int n_threads) {
-        const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
-        check_buffers(shape, n_features, indptr, indices.size(), data.size(), labels.size());
-        with_team(n_threads, [&](ThreadTeam& team) {
-          kdda_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
-        });
-      },
-      "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
-      "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "text_pointers",
-      [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
-         std::uint64_t seed, Buffer<std::int64_t> indptr, int n_threads) {
-        check_size("indptr", indptr.size(), n_samples + 1);
-        const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
-        with_team(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
-      },
-      "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
-      "n_threads"_a);
-  m.def(
-      "text_fill",
-      [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
-         std::uint64_t seed, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data,
-         Buffer<std::int8_t> labels, int n_threads) {
-        const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
-        check_buffers(shape, n_samples, indptr, indices.size(), data.size(), labels.size());
-        with_team(n_threads, [&](ThreadTeam& team) {
-          text_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
-        });
-      },
-      "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
-      "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
-}
-
 void bind_parts(nb::module_& m) {
   m.def("isa", [] { return kernels().name; }, "The instruction set the hot loops run on.");
   m.def("evaluate_loss", &evaluate_loss, "loss"_a, "what"_a, "y"_a, "t"_a, "delta"_a);
@@ -510,7 +343,6 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiled core of blockgreedy.";
   blockgreedy::bind_matrix(m);
   blockgreedy::bind_solver(m);
-  blockgreedy::bind_partition(m);
-  blockgreedy::bind_generators(m);
+  blockgreedy::bind_data(m);
   blockgreedy::bind_parts(m);
 }

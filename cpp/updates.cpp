@@ -251,7 +251,9 @@ void Updates<View>::joint(std::vector<Proposal>& accepted) {
   bool untouched = true;
   sweep_until_settled(options_, [&] {
     double largest = 0;
-    for (Proposal& proposal : accepted) {
+    for (std::size_t s = 0; s < accepted.size(); ++s) {
+      Proposal& proposal = accepted[s];
+      if (s + 1 < accepted.size()) view_.prefetch_entries(accepted[s + 1].feature);
       const CoordinatePenalty coordinate = target_.penalty.at(proposal.feature);
       const double coupling = untouched ? 0.0 : column_dot(view_, proposal.feature, Xd_.data());
       const double grad = proposal.grad + scale_ * coupling;
@@ -280,6 +282,7 @@ void Updates<View>::absorb_Xd(const std::vector<Proposal>& accepted) {
         Xd[i] = 0;
       }
     });
+    // By this thread alone: it is the one that fills Xd, and cache lines need not change hands for it.
   } else {
     for (const Proposal& proposal : accepted) {
       view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double) {

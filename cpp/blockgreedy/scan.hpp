@@ -38,8 +38,8 @@ class Scan {
     keep_cost_marks();
     if (storage_order_) {
       // More slices than threads, so that one slow thread does not hold up the rest and Ctrl-C is heard.
-      const std::int64_t worthwhile = view.n_nonzeros() / (min_parallel_work / 2) + 1;
-      cuts_ = equal_nonzero_cuts(view, std::min<std::int64_t>(std::max(64, 8 * team.size()), worthwhile));
+      const std::int64_t worthwhile = view.n_nonzeros() / (min_parallel_work / 4) + 1;
+      cuts_ = equal_nonzero_cuts(view, std::min<std::int64_t>(std::max(128, 8 * team.size()), worthwhile));
       table_.resize(static_cast<std::size_t>(team.size() * options.n_blocks * options.per_block));
     }
     best_.resize(static_cast<std::size_t>(options.blocks_per_iter * options.per_block));

@@ -1,0 +1,98 @@
+// Bindings of what makes data and partitions.
+#include "bindings.hpp"
+
+#include "blockgreedy/generate.hpp"
+#include "blockgreedy/partition.hpp"
+
+namespace blockgreedy {
+
+namespace {
+
+void bind_partition(nb::module_& m) {
+  m.def(
+      "random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
+      "n"_a, "seed"_a);
+  m.def(
+      "random_blocks",
+      [](std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed) {
+        if (n_blocks < 1 || n_blocks > n_features) throw std::invalid_argument("n_blocks must lie in 1..n_features");
+        return give_away(random_blocks(n_features, n_blocks, seed));
+      },
+      "n_features"_a, "n_blocks"_a, "seed"_a);
+  m.def(
+      "cluster_features",
+      [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
+        if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+        std::vector<std::int32_t> block_of;
+        with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(held.matrix, n_blocks, team); });
+        return give_away(std::move(block_of));
+      },
+      "matrix"_a, "n_blocks"_a, "n_threads"_a);
+}
+
+// Sizes first, then contents, into NumPy's own memory.
+template <class Shape>
+void check_buffers(const Shape& shape, std::int64_t n_compressed, Vector<std::int64_t> indptr, std::size_t n_indices,
+                   std::size_t n_data, std::size_t n_labels) {
+  check_size("indptr", indptr.size(), n_compressed + 1);
+  check_size("indices", n_indices, indptr.data()[n_compressed]);
+  check_size("data", n_data, indptr.data()[n_compressed]);
+  check_size("labels", n_labels, shape.n_samples);
+}
+
+void bind_generators(nb::module_& m) {
+  m.def(
+      "kdda_pointers",
+      [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
+         Buffer<std::int64_t> indptr, int n_threads) {
+        check_size("indptr", indptr.size(), n_features + 1);
+        const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
+        with_team(n_threads, [&](ThreadTeam& team) { kdda_pointers(shape, indptr.data(), team); });
+      },
+      "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "kdda_fill",
+      [](std::int64_t n_samples, std::int64_t n_features, std::int64_t n_nonzeros, std::uint64_t seed,
+         Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data, Buffer<std::int8_t> labels,
+         int n_threads) {
+        const KddaShape shape{n_samples, n_features, n_nonzeros, seed};
+        check_buffers(shape, n_features, indptr, indices.size(), data.size(), labels.size());
+        with_team(n_threads, [&](ThreadTeam& team) {
+          kdda_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
+        });
+      },
+      "n_samples"_a, "n_features"_a, "n_nonzeros"_a, "seed"_a, "indptr"_a.noconvert(), "indices"_a.noconvert(),
+      "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "text_pointers",
+      [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
+         std::uint64_t seed, Buffer<std::int64_t> indptr, int n_threads) {
+        check_size("indptr", indptr.size(), n_samples + 1);
+        const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
+        with_team(n_threads, [&](ThreadTeam& team) { text_pointers(shape, indptr.data(), team); });
+      },
+      "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
+      "n_threads"_a);
+  m.def(
+      "text_fill",
+      [](std::int64_t n_samples, std::int64_t n_features, double mean_nonzeros, std::int64_t n_topics,
+         std::uint64_t seed, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<float> data,
+         Buffer<std::int8_t> labels, int n_threads) {
+        const TextShape shape{n_samples, n_features, mean_nonzeros, n_topics, seed};
+        check_buffers(shape, n_samples, indptr, indices.size(), data.size(), labels.size());
+        with_team(n_threads, [&](ThreadTeam& team) {
+          text_fill(shape, indptr.data(), indices.data(), data.data(), labels.data(), team);
+        });
+      },
+      "n_samples"_a, "n_features"_a, "mean_nonzeros"_a, "n_topics"_a, "seed"_a, "indptr"_a.noconvert(),
+      "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
+}
+
+}  // namespace
+
+void bind_data(nb::module_& m) {
+  bind_partition(m);
+  bind_generators(m);
+}
+
+}  // namespace blockgreedy
