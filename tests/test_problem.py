@@ -113,6 +113,15 @@ def test_null_model_finds_a_far_offset_under_huber_loss():
     assert bg.solve(problem, tol=1e-4).status == "converged"
 
 
+def test_very_many_unpenalised_features_are_still_solved_without_a_tight_proof(rng):
+    X, y = rng.normal(size=(700, 600)), rng.normal(size=700)
+    problem = bg.Problem(X, y, alpha=0.1, penalty_weights=np.zeros(600))
+    solution = bg.solve(problem, "scd", max_iter=60_000)
+    assert solution.status == "max_iter"
+    assert solution.objective < 0.5 * problem.null_model.objective
+    assert solution.gap == pytest.approx(problem.objective(solution.coef), rel=1e-9)  # θ = 0 proves no more
+
+
 @pytest.mark.parametrize("n", [137, 169])
 def test_huber_with_l2_is_certified_where_the_domain_rounds(n):
     rng = np.random.default_rng(0)

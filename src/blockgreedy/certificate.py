@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.columns import dense_columns
+
 if TYPE_CHECKING:
     from blockgreedy.problem import Problem
 
@@ -53,8 +55,7 @@ class Unpenalised:
     are kept as a dense array.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        features = np.flatnonzero(problem.penalty.is_free)
+    def __init__(self, problem: Problem, features: NDArray[np.intp]) -> None:
         self.columns = dense_columns(problem.X, features)
         self.norms = np.sqrt(np.sum(self.columns**2, axis=0))
         self.lower, self.upper = problem.penalty.lower[features], problem.penalty.upper[features]
@@ -74,18 +75,22 @@ class Unpenalised:
         return float(np.sum(np.maximum(v, 0.0) * up + np.maximum(-v, 0.0) * down))
 
 
+class TooManyUnpenalisedError(Exception):
+    """No dual point but 0 is looked for."""
+
+
 def unpenalised(problem: Problem) -> Unpenalised | None:
-    """None where every feature is penalised; MemoryError where there are too many to certify."""
+    """None where every feature is penalised."""
     if problem.l2 > 0 or (problem.alpha > 0 and (problem.penalty_weights is None or np.all(problem.penalty_weights))):
         return None
-    return Unpenalised(problem) if np.any(problem.penalty.is_free) else None
+    features = np.flatnonzero(problem.penalty.is_free)
+    if not _are_few(problem.X, features):
+        raise TooManyUnpenalisedError
+    return Unpenalised(problem, features) if len(features) else None
 
 
-def dense_columns(X: Any, features: NDArray[np.intp]) -> Array:
-    if len(features) > _MAX_UNPENALISED or X.shape[0] * len(features) > _MAX_ENTRIES:
-        raise MemoryError(f"{len(features)} unpenalised features on {X.shape[0]} samples are too many to certify")
-    columns = X[:, features]
-    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
+def _are_few(X: Any, features: NDArray[np.intp]) -> bool:
+    return len(features) <= _MAX_UNPENALISED and X.shape[0] * len(features) <= _MAX_ENTRIES
 
 
 def loss_conjugate(problem: Problem, theta: Array) -> float:
@@ -114,7 +119,7 @@ def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
         scale = _just_inside(problem.alpha, needed)
     try:
         apart = unpenalised(problem)
-    except MemoryError:
+    except TooManyUnpenalisedError:
         return -np.inf
     if apart is not None:
         if np.any(apart.violated(theta)):
@@ -140,7 +145,7 @@ def scaled_dual_point(problem: Problem, Xw: Array, passes: ColumnPasses) -> tupl
         return nothing
     try:
         apart = unpenalised(problem)
-    except MemoryError:
+    except TooManyUnpenalisedError:
         return nothing
     if apart is not None:
         projected = _project(problem, theta, Xw, apart)
@@ -202,11 +207,15 @@ def _project(problem: Problem, theta: Array, Xw: Array, apart: Unpenalised) -> A
 
 
 def fit_null_model(problem: Problem) -> NullModel:
-    """Newton's method on the unpenalised features (usually none, or a handful)."""
+    """Newton's method on the unpenalised features (usually none, or a handful).
+
+    Beyond 500 of them the zero model stands in: the null model is the scale of `tol`, not part of any proof.
+    """
     y, n, loss = problem.y, problem.n_samples, problem.loss
     features = np.zeros(0, dtype=np.intp)
     if problem.penalty_weights is not None:
         features = np.flatnonzero(problem.penalty_weights == 0)
+        features = features if _are_few(problem.X, features) else features[:0]
     w, Xw = np.zeros(len(features)), np.zeros(n)
     with np.errstate(over="ignore"):
         value = float(np.mean(loss.value(y, Xw)))

@@ -40,6 +40,12 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     return columns
 
 
+def dense_columns(columns: Columns, features: Any) -> NDArray[np.float64]:
+    """Some columns as a dense float64 array."""
+    chosen = columns[:, features]
+    return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=np.float64)
+
+
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return dtype.newbyteorder("=")

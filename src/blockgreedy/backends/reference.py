@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.columns import dense_columns
 from blockgreedy.random import Random
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def block_greedy(
 
 
 def curvature(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
-    columns = _columns(problem, features)
+    columns = dense_columns(problem.X, features)
     return np.asarray(problem.loss.smoothness / problem.n_samples * np.sum(columns**2, axis=0))
 
 
@@ -64,7 +65,8 @@ def update(
     w = w.copy()
     if not accepted:
         return w
-    columns, penalty, bound = _columns(problem, accepted), problem.penalty.at(accepted), curvature(problem, accepted)
+    columns, bound = dense_columns(problem.X, accepted), curvature(problem, accepted)
+    penalty = problem.penalty.at(accepted)
     n, scale = problem.n_samples, problem.loss.smoothness / problem.n_samples
     Xw = problem.decision(w)
 
@@ -119,8 +121,3 @@ def _descend(
         if largest <= options.inner_tol * first:
             break
     return z
-
-
-def _columns(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
-    columns = problem.X[:, features]
-    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
