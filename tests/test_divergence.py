@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
+
+ROUNDING = 1e-12  # the same point, its loss summed in another order
 from conftest import random_design
 
 
@@ -39,7 +41,7 @@ def test_copies_of_a_column_make_concurrent_addition_diverge(rng, loss, kind, n_
     assert kind in solution.message
     for remedy in ("update='joint'", f"now {n_copies} of n_blocks={n_copies}", "partition='clustered'"):
         assert remedy in solution.message
-    assert solution.objective <= problem.objective(np.zeros(problem.n_features))
+    assert solution.objective <= problem.objective(np.zeros(problem.n_features)) * (1 + ROUNDING)
     assert problem.objective(solution.coef) == pytest.approx(solution.objective, rel=1e-12)
 
 
@@ -66,7 +68,7 @@ def test_diverging_from_a_warm_start_returns_nothing_worse(rng):
     problem, partition = copies_in_different_blocks(rng, "squared", 4)
     start = bg.solve(problem, tol=1e-3).coef
     solution = bg.solve(problem, partition=partition, update="add", coef_init=start, tol=1e-12, max_iter=5000)
-    assert solution.objective <= problem.objective(start) + 1e-15
+    assert solution.objective <= problem.objective(start) * (1 + ROUNDING)
 
 
 @pytest.mark.parametrize("update", ["joint", "sweep"])
@@ -113,7 +115,7 @@ def test_line_search_is_reported_when_it_cycles(rng):
     problem, partition = copies_in_different_blocks(rng, "logistic", 8)
     solution = bg.solve(problem, partition=partition, update="line-search", tol=1e-8, max_iter=5000)
     assert solution.status == "diverged"
-    assert solution.objective <= problem.objective(np.zeros(problem.n_features))
+    assert solution.objective <= problem.objective(np.zeros(problem.n_features)) * (1 + ROUNDING)
 
 
 def test_a_run_that_goes_on_after_blowing_up_warns_of_nothing_and_is_reported():
