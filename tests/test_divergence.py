@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
+from conftest import random_design
 
 ROUNDING = 1e-12  # the same point, its loss summed in another order
-from conftest import random_design
 
 
 def copies_in_different_blocks(rng, loss, n_copies=4):

@@ -40,7 +40,7 @@ BLOCKGREEDY_INLINE double exp_negative(double x) {
   constexpr double shift = 0x1.8p52;  // adding it leaves round(x / ln 2) in the low bits
   const double shifted = x * 1.4426950408889634 + shift;
   const double k = shifted - shift;
-  const double r = (x - k * 0x1.62e42fefa39efp-1) - k * 0x1.abc9e3b39803fp-56;
+  const double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;  // k·high is exact without FMA too
   double p = 1.0 / 6227020800.0;
   p = p * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
