@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint format stubs sanitize tsan bench clean
+.PHONY: demo test lint format stubs sanitize tsan bench bench-quick bench-report bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -40,11 +40,22 @@ tsan: .venv-tsan/built
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=thread \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
 
-bench: $(VENV)/built
+# The race against other packages, in an environment of its own. RACE="--problems reuters --limit 20" narrows it.
+bench: .venv-bench/built
+	.venv-bench/bin/python -m benchmarks.race $(RACE)
+
+bench-quick: .venv-bench/built
+	.venv-bench/bin/python -m benchmarks.race --quick $(RACE)
+
+bench-report: .venv-bench/built
+	.venv-bench/bin/python -m benchmarks.race.report
+
+# Iterations of the family beside one plain gradient pass.
+bench-family: $(VENV)/built
 	$(BIN)/python benchmarks/family.py
 
 clean:
-	rm -rf .venv .venv-asan .venv-tsan build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-asan .venv-tsan .venv-bench build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/tools: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -63,4 +74,14 @@ $(VENV)/built: $(VENV)/tools $(SOURCES) CMakeLists.txt
 	test -d $(@D) || $(PYTHON) -m venv $(@D)
 	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > $$(echo $(@D)/lib/python3*/site-packages)/borrowed.pth
 	$(@D)/bin/python -m pip install $(BUILD_FLAGS) -C build-dir=build/$(@D) -C cmake.define.BLOCKGREEDY_SANITIZE=$(SANITIZE) --force-reinstall .
+	touch $@
+
+.venv-bench/tools: pyproject.toml benchmarks/race/install.py
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install -q --upgrade pip
+	$(@D)/bin/python benchmarks/race/install.py
+	touch $@
+
+.venv-bench/built: .venv-bench/tools $(SOURCES) CMakeLists.txt $(wildcard src/blockgreedy/*.py src/blockgreedy/*/*.py)
+	$(@D)/bin/python -m pip install $(BUILD_FLAGS) -C build-dir=build/$(@D) --force-reinstall .
 	touch $@

@@ -13,6 +13,7 @@
 #include "blockgreedy/block_greedy.hpp"
 #include "blockgreedy/certificate.hpp"
 #include "blockgreedy/random.hpp"
+#include "blockgreedy/working_set.hpp"
 
 namespace blockgreedy {
 namespace {
@@ -52,11 +53,22 @@ using OptionalVector = std::optional<Vector<double>>;
 class Model {
  public:
   Model(nb::object held, Vector<double> y, int loss, double delta, double alpha, double l2, OptionalVector weights,
-        std::variant<double, Vector<double>> lower, std::variant<double, Vector<double>> upper, int n_threads)
-      : held_object(held), held(nb::cast<const HeldMatrix&>(held)), y_(y), weights_(weights), team(n_threads, [this] {
-          return hook.poll();
-        }) {
+        std::variant<double, Vector<double>> lower, std::variant<double, Vector<double>> upper,
+        OptionalVector row_weights, OptionalVector offset, bool fit_intercept, int n_threads)
+      : held_object(held),
+        held(nb::cast<const HeldMatrix&>(held)),
+        y_(y),
+        weights_(weights),
+        row_weights_(row_weights),
+        offset_(offset),
+        team(n_threads, [this] { return hook.poll(); }) {
     check_size("y", y.size(), this->held.n_rows());
+    for (const auto* option : {&row_weights_, &offset_}) {
+      if (*option) check_size("row_weights and offset", (*option)->size(), this->held.n_rows());
+    }
+    if (row_weights_) target.row_weights = row_weights_->data();
+    if (offset_) target.offset = offset_->data();
+    target.fit_intercept = fit_intercept;
     if (const auto* array = std::get_if<Vector<double>>(&lower)) lower_ = *array;
     else target.penalty.lower_all = std::get<double>(lower);
     if (const auto* array = std::get_if<Vector<double>>(&upper)) upper_ = *array;
@@ -130,7 +142,7 @@ class Model {
 
  private:
   Vector<double> y_;
-  OptionalVector weights_, lower_, upper_;
+  OptionalVector weights_, lower_, upper_, row_weights_, offset_;
 
  public:
   SignalHook hook;
@@ -226,6 +238,62 @@ class PyBlockGreedy {
   std::unique_ptr<BlockGreedy> solver_;
 };
 
+class PyWorkingSet {
+ public:
+  PyWorkingSet(nb::object model, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
+               double f_null, const std::vector<double>& tune)
+      : model_object_(model), model_(nb::cast<Model&>(model)), block_of_(block_of) {
+    WorkingSetOptions options;
+    options.n_blocks = n_blocks;
+    options.tol = tol;
+    options.f_null = f_null;
+    for (std::size_t k = 0; k < tune.size() && k < 16; ++k) options.tune[k] = tune[k];
+    if (block_of) {
+      check_size("block_of", block_of->size(), model_.held.n_cols());
+      options.block_of = block_of_->data();
+    }
+    nb::gil_scoped_release release;
+    solver_ = make_working_set(model_.held.matrix, model_.target, options, model_.team);
+  }
+  // True if interrupted by Ctrl-C; w is written to from here on.
+  bool start(Buffer<double> w, double intercept) {
+    check_size("w", w.size(), model_.held.n_cols());
+    w_ = w;
+    model_.team.clear_stop();
+    {
+      nb::gil_scoped_release release;
+      solver_->start(w_.data(), intercept);
+      model_.team.poll();
+    }
+    return model_.hook.take();
+  }
+  // (did anything improve, interrupted by Ctrl-C)
+  std::pair<bool, bool> step() {
+    if (w_.data() == nullptr) throw std::runtime_error("start first");
+    model_.team.clear_stop();
+    bool improved = false;
+    {
+      nb::gil_scoped_release release;
+      improved = solver_->step();
+      model_.team.poll();
+    }
+    return {improved, model_.hook.take()};
+  }
+  void certify() {
+    if (w_.data() == nullptr) throw std::runtime_error("start first");
+    nb::gil_scoped_release release;
+    solver_->certify_anyway();
+  }
+  const WorkingSet& solver() const { return *solver_; }
+
+ private:
+  nb::object model_object_;
+  Model& model_;
+  std::optional<Vector<std::int32_t>> block_of_;
+  Buffer<double> w_;
+  std::unique_ptr<WorkingSet> solver_;
+};
+
 std::vector<double> evaluate_loss(int loss, const std::string& what, Vector<double> y, Vector<double> t,
                                   double delta) {
   if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
@@ -274,9 +342,10 @@ void bind_matrix(nb::module_& m) {
 void bind_solver(nb::module_& m) {
   nb::class_<Model>(m, "Model", "Objective and certificate passes over one matrix.")
       .def(nb::init<nb::object, Vector<double>, int, double, double, double, OptionalVector,
-                    std::variant<double, Vector<double>>, std::variant<double, Vector<double>>, int>(),
+                    std::variant<double, Vector<double>>, std::variant<double, Vector<double>>, OptionalVector,
+                    OptionalVector, bool, int>(),
            "matrix"_a, "y"_a, "loss"_a, "delta"_a, "alpha"_a, "l2"_a, "weights"_a.none(), "lower"_a, "upper"_a,
-           "n_threads"_a)
+           "row_weights"_a.none(), "offset"_a.none(), "fit_intercept"_a, "n_threads"_a)
       .def("objective", &Model::objective_at, "w"_a, "Xw"_a)
       .def("predict", &Model::predict_at, "w"_a)
       .def("column_products", &Model::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
@@ -315,6 +384,47 @@ void bind_solver(nb::module_& m) {
                    [](const PyBlockGreedy& self) { return self.solver().counters.critical_nonzeros; });
 }
 
+void bind_working_set(nb::module_& m) {
+  nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/blockgreedy/working_set.hpp.");
+  binding
+      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double,
+                    const std::vector<double>&>(),
+           "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "tune"_a = std::vector<double>())
+      .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
+      .def("step", &PyWorkingSet::step)
+      .def("certify", &PyWorkingSet::certify)
+      .def_prop_ro(
+          "dual",
+          [](nb::handle_t<PyWorkingSet> self) { return look_at(nb::cast<PyWorkingSet&>(self).solver().dual, self); })
+      .def_prop_ro("predictions",
+                   [](nb::handle_t<PyWorkingSet> self) {
+                     return look_at(nb::cast<PyWorkingSet&>(self).solver().predictions(), self);
+                   })
+      .def_prop_ro(
+          "phases",
+          [](const PyWorkingSet&) { return std::vector<std::string>(phase_names.begin(), phase_names.end()); })
+      .def_prop_ro("seconds", [](const PyWorkingSet& self) {
+        return std::vector<double>(self.solver().seconds.begin(), self.solver().seconds.end());
+      });
+  const auto show = [&](const char* name, auto member) {
+    binding.def_prop_ro(name, [member](const PyWorkingSet& self) { return self.solver().*member; });
+  };
+  show("intercept", &WorkingSet::intercept);
+  show("objective", &WorkingSet::objective);
+  show("dual_value", &WorkingSet::dual_value);
+  show("f_null", &WorkingSet::f_null);
+  show("explained", &WorkingSet::explained);
+  show("step_size", &WorkingSet::step_size);
+  show("n_iter", &WorkingSet::n_iter);
+  show("n_blocks", &WorkingSet::n_blocks);
+  show("n_support", &WorkingSet::n_support);
+  show("n_violators", &WorkingSet::n_violators);
+  show("n_candidates", &WorkingSet::n_candidates);
+  show("working_set_size", &WorkingSet::working_set_size);
+  show("n_cg", &WorkingSet::n_cg);
+  show("nonzeros_touched", &WorkingSet::nonzeros_touched);
+}
+
 void bind_parts(nb::module_& m) {
   m.def("isa", [] { return kernels().name; }, "The instruction set the hot loops run on.");
   m.def("evaluate_loss", &evaluate_loss, "loss"_a, "what"_a, "y"_a, "t"_a, "delta"_a);
@@ -343,6 +453,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The compiled core of blockgreedy.";
   blockgreedy::bind_matrix(m);
   blockgreedy::bind_solver(m);
+  blockgreedy::bind_working_set(m);
   blockgreedy::bind_data(m);
   blockgreedy::bind_parts(m);
 }

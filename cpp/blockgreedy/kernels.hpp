@@ -15,11 +15,32 @@ template <class View>
 using DotsFunction = void (*)(const View&, const std::int32_t* columns, std::int64_t first, std::int64_t count,
                               const double* r, double* out);
 
+// The rows of a model: y, where it stands, and what each row weighs (`weights` null: `weight` for all).
+struct RowRun {
+  const double *y, *weights;
+  double weight, delta, careful;  // careful: see LogisticLoss::terms
+  const double *t, *direction;    // the point is t + step·direction; direction may be null
+  double step;
+  double *t_out, *derivs;  // weight·loss′
+  float* root;             // √(weight·loss″)
+};
+
+// x·r, Σ weight |x|, Σ x²
+struct ColumnSums {
+  double product, magnitude, squares;
+};
+
+template <class View>
+using SumsFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const double* r,
+                              const double* weights, ColumnSums* out);
+
 struct LossKernels {
   void (*derivs)(const double* y, const double* t, std::int64_t n, double delta, double* out);
   void (*values)(const double* y, const double* t, std::int64_t n, double delta, double* out);
   void (*curvatures)(const double* y, const double* t, std::int64_t n, double delta, double* out);
   void (*conjugates)(const double* y, const double* u, std::int64_t n, double delta, double* out);
+  // Fills rows begin … end of the outputs; returns Σ weight·loss.
+  double (*advance)(const RowRun& rows, std::int64_t begin, std::int64_t end);
 };
 
 struct Kernels {
@@ -35,6 +56,21 @@ struct Kernels {
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
   std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
   std::array<LossKernels, n_losses> losses;
+
+  // Columns of the float32 model in subproblem.hpp: z·v and v += step·z, sparse and dense.
+  double (*float_dot)(const std::int32_t* at, const float* z, std::int64_t n, const float* v);
+  void (*float_axpy)(const std::int32_t* at, const float* z, std::int64_t n, float step, float* v);
+  double (*float_dense_dot)(const float* a, const float* b, std::int64_t n);
+  void (*float_dense_axpy)(const float* z, float step, float* v, std::int64_t n);
+  void (*float_subtract)(float* a, const float* b, std::int64_t n);
+  // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
+  double (*scale_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z);
+  double (*scale_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z);
+  // For the columns first … first + count.
+  SumsFunction<CscView<float>> csc_sums_f32;
+  SumsFunction<CscView<double>> csc_sums_f64;
+  SumsFunction<DenseView<float>> dense_sums_f32;
+  SumsFunction<DenseView<double>> dense_sums_f64;
 };
 
 const Kernels& kernels();
@@ -70,6 +106,29 @@ inline double squared_norm(const double* x, std::int64_t n) { return kernels().s
 template <class View>
 double column_squared_norm(const View& view, std::int64_t j) {
   return squared_norm(view.data + view.start(j), view.count(j));
+}
+
+inline double scale_column(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z) {
+  return kernels().scale_f32(at, x, n, root, z);
+}
+inline double scale_column(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z) {
+  return kernels().scale_f64(at, x, n, root, z);
+}
+inline void column_sums(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+                        const double* weights, ColumnSums* out) {
+  kernels().csc_sums_f32(v, first, count, r, weights, out);
+}
+inline void column_sums(const CscView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+                        const double* weights, ColumnSums* out) {
+  kernels().csc_sums_f64(v, first, count, r, weights, out);
+}
+inline void column_sums(const DenseView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+                        const double* weights, ColumnSums* out) {
+  kernels().dense_sums_f32(v, first, count, r, weights, out);
+}
+inline void column_sums(const DenseView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+                        const double* weights, ColumnSums* out) {
+  kernels().dense_sums_f64(v, first, count, r, weights, out);
 }
 
 inline const LossKernels& loss_kernels(const Loss& loss) {

@@ -143,8 +143,186 @@ struct LossLoops {
   static void conjugates(const double* y, const double* u, std::int64_t n, double delta, double* out) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = L::conjugate(y[i], u[i], delta);
   }
-  static constexpr LossKernels table{derivs, values, curvatures, conjugates};
+  template <bool weighted, bool moving>
+  static double advance_run(const RowRun& rows, std::int64_t begin, std::int64_t end) {
+    const double *y = rows.y, *weights = rows.weights, *t = rows.t, *direction = rows.direction;
+    double *t_out = rows.t_out, *derivs = rows.derivs;
+    float* root = rows.root;
+    const double step = rows.step, weight = rows.weight, delta = rows.delta, careful = rows.careful;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double at = moving ? t[i] + step * direction[i] : t[i];
+      const RowTerms terms = L::terms(y[i], at, delta, careful);
+      const double own = weighted ? weights[i] : weight;
+      if (moving) t_out[i] = at;
+      sum += own * terms.value;
+      derivs[i] = own * terms.deriv;
+      const double curvature = terms.curvature > 1e-10 ? terms.curvature : 1e-10;  // float32 must hold its root
+      root[i] = static_cast<float>(__builtin_sqrt(own * curvature));
+    }
+    return sum;
+  }
+  static double advance(const RowRun& rows, std::int64_t begin, std::int64_t end) {
+    if (rows.weights) {
+      return rows.direction ? advance_run<true, true>(rows, begin, end) : advance_run<true, false>(rows, begin, end);
+    }
+    return rows.direction ? advance_run<false, true>(rows, begin, end) : advance_run<false, false>(rows, begin, end);
+  }
+  static constexpr LossKernels table{derivs, values, curvatures, conjugates, advance};
 };
+
+#if defined(__AVX2__)
+
+double float_dot_loop(const std::int32_t* at, const float* z, std::int64_t n, const float* v) {
+  __m256 a = _mm256_setzero_ps();
+  std::int64_t k = 0;
+  for (; k + 8 <= n; k += 8) {
+    const __m128 low = _mm_set_ps(v[at[k + 3]], v[at[k + 2]], v[at[k + 1]], v[at[k]]);
+    const __m128 high = _mm_set_ps(v[at[k + 7]], v[at[k + 6]], v[at[k + 5]], v[at[k + 4]]);
+    a = _mm256_fmadd_ps(_mm256_loadu_ps(z + k), _mm256_set_m128(high, low), a);
+  }
+  const __m128 half = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+  const __m128 quarter = _mm_add_ps(half, _mm_movehl_ps(half, half));
+  double sum = static_cast<double>(_mm_cvtss_f32(_mm_add_ss(quarter, _mm_movehdup_ps(quarter))));
+  for (; k < n; ++k) sum += static_cast<double>(z[k] * v[at[k]]);
+  return sum;
+}
+
+#else
+
+double float_dot_loop(const std::int32_t* at, const float* z, std::int64_t n, const float* v) {
+  float a = 0, b = 0, c = 0, d = 0;
+  std::int64_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    a += z[k] * v[at[k]];
+    b += z[k + 1] * v[at[k + 1]];
+    c += z[k + 2] * v[at[k + 2]];
+    d += z[k + 3] * v[at[k + 3]];
+  }
+  for (; k < n; ++k) a += z[k] * v[at[k]];
+  return static_cast<double>((a + b) + (c + d));
+}
+
+#endif
+
+// The rows of a column are distinct, so the entries may be handled in any order.
+void float_axpy_loop(const std::int32_t* at, const float* z, std::int64_t n, float step, float* v) {
+  std::int64_t k = 0;
+  for (; k + 4 <= n; k += 4) {
+    const float a = v[at[k]] + step * z[k], b = v[at[k + 1]] + step * z[k + 1];
+    const float c = v[at[k + 2]] + step * z[k + 2], d = v[at[k + 3]] + step * z[k + 3];
+    v[at[k]] = a;
+    v[at[k + 1]] = b;
+    v[at[k + 2]] = c;
+    v[at[k + 3]] = d;
+  }
+  for (; k < n; ++k) v[at[k]] += step * z[k];
+}
+
+double float_dense_dot_loop(const float* a, const float* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t first = 0; first < n; first += 4096) {  // float32 sums of 4096, added up in float64
+    const std::int64_t end = first + 4096 < n ? first + 4096 : n;
+    float part = 0;
+#pragma omp simd reduction(+ : part)
+    for (std::int64_t i = first; i < end; ++i) part += a[i] * b[i];
+    sum += static_cast<double>(part);
+  }
+  return sum;
+}
+
+void float_dense_axpy_loop(const float* z, float step, float* v, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) v[i] += step * z[i];
+}
+
+void float_subtract_loop(float* a, const float* b, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) a[i] -= b[i];
+}
+
+template <class T>
+double scale_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* root, float* z) {
+  double sum = 0;
+  if (at) {
+    float even = 0, odd = 0;
+    std::int64_t k = 0;
+    for (; k + 2 <= n; k += 2) {
+      z[k] = static_cast<float>(x[k]) * root[at[k]];
+      z[k + 1] = static_cast<float>(x[k + 1]) * root[at[k + 1]];
+      even += z[k] * z[k];
+      odd += z[k + 1] * z[k + 1];
+    }
+    for (; k < n; ++k) {
+      z[k] = static_cast<float>(x[k]) * root[at[k]];
+      even += z[k] * z[k];
+    }
+    return static_cast<double>(even) + static_cast<double>(odd);
+  }
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) {
+    z[i] = static_cast<float>(x[i]) * root[i];
+    sum += static_cast<double>(z[i]) * static_cast<double>(z[i]);
+  }
+  return sum;
+}
+
+template <class T, bool weighted>
+BLOCKGREEDY_INLINE ColumnSums sparse_sums(const std::int32_t* at, const T* x, std::int64_t n, const double* r,
+                                          const double* weights) {
+  double product = 0, magnitude = 0, squares = 0;
+  std::int64_t k = 0;
+  if (n >= 16) {
+    double product2 = 0, magnitude2 = 0, squares2 = 0;
+    for (; k + 2 <= n; k += 2) {
+      const double a = static_cast<double>(x[k]), b = static_cast<double>(x[k + 1]);
+      product += a * r[at[k]];
+      product2 += b * r[at[k + 1]];
+      magnitude += __builtin_fabs(a) * (weighted ? weights[at[k]] : 1.0);
+      magnitude2 += __builtin_fabs(b) * (weighted ? weights[at[k + 1]] : 1.0);
+      squares += a * a;
+      squares2 += b * b;
+    }
+    product += product2;
+    magnitude += magnitude2;
+    squares += squares2;
+  }
+  for (; k < n; ++k) {
+    const double a = static_cast<double>(x[k]);
+    product += a * r[at[k]];
+    magnitude += __builtin_fabs(a) * (weighted ? weights[at[k]] : 1.0);
+    squares += a * a;
+  }
+  return {product, magnitude, squares};
+}
+
+template <class T>
+void csc_sums(const CscView<T>& view, std::int64_t first, std::int64_t count, const double* r, const double* weights,
+              ColumnSums* out) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::int64_t start = view.start(first + k), n = view.start(first + k + 1) - start;
+    out[k] = weights ? sparse_sums<T, true>(view.indices + start, view.data + start, n, r, weights)
+                     : sparse_sums<T, false>(view.indices + start, view.data + start, n, r, weights);
+  }
+}
+
+template <class T>
+void dense_sums(const DenseView<T>& view, std::int64_t first, std::int64_t count, const double* r,
+                const double* weights, ColumnSums* out) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const T* x = view.data + view.start(first + k);
+    double product = 0, magnitude = 0, squares = 0;
+#pragma omp simd reduction(+ : product, magnitude, squares)
+    for (std::int64_t i = 0; i < view.n_rows; ++i) {
+      const double v = static_cast<double>(x[i]);
+      product += v * r[i];
+      squares += v * v;
+      magnitude += __builtin_fabs(v) * (weights ? weights[i] : 1.0);
+    }
+    out[k] = {product, magnitude, squares};
+  }
+}
 
 }  // namespace
 
@@ -162,6 +340,17 @@ const Kernels BLOCKGREEDY_TABLE = {
     above_loop,
     {LossLoops<SquaredLoss>::table, LossLoops<LogisticLoss>::table, LossLoops<SquaredHingeLoss>::table,
      LossLoops<HuberLoss>::table},
+    float_dot_loop,
+    float_axpy_loop,
+    float_dense_dot_loop,
+    float_dense_axpy_loop,
+    float_subtract_loop,
+    scale_loop<float>,
+    scale_loop<double>,
+    csc_sums<float>,
+    csc_sums<double>,
+    dense_sums<float>,
+    dense_sums<double>,
 };
 
 }  // namespace blockgreedy

@@ -82,7 +82,16 @@ BLOCKGREEDY_INLINE double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0
 
 }  // namespace scalar
 
+// Value, derivative and curvature together: what a Newton step needs of a row. The curvature is that of the
+// quadratic model, which differs from the second derivative where that would mislead.
+struct RowTerms {
+  double value, deriv, curvature;
+};
+
 struct SquaredLoss {
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double) {
+    return {0.5 * (t - y) * (t - y), t - y, 1.0};
+  }
   static BLOCKGREEDY_INLINE double value(double y, double t, double) { return 0.5 * (t - y) * (t - y); }
   static BLOCKGREEDY_INLINE double deriv(double y, double t, double) { return t - y; }
   static BLOCKGREEDY_INLINE double curvature(double, double, double) { return 1.0; }
@@ -90,6 +99,17 @@ struct SquaredLoss {
 };
 
 struct LogisticLoss {
+  // On the wrong side the curvature falls off while the slope stays: Newton steps of rare columns would go a
+  // hundred times too far. For margins below `careful` the parabola that touches the loss from above is taken.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double careful) {
+    const double margin = y * t;
+    const double e = scalar::exp_negative(-__builtin_fabs(margin));
+    const double inverse = 1.0 / (1.0 + e);
+    const double below = margin < 0 ? -margin : 0.0;
+    const double above = (1.0 - e) * inverse / (2.0 * (below > 1.0 ? below : 1.0));
+    return {scalar::log1p_unit(e) + below, -y * ((margin < 0 ? 1.0 : e) * inverse),
+            margin < careful ? above : e * inverse * inverse};
+  }
   static BLOCKGREEDY_INLINE double value(double y, double t, double) {
     const double margin = y * t;
     const double below = margin < 0 ? -margin : 0.0;
@@ -112,6 +132,11 @@ struct LogisticLoss {
 };
 
 struct SquaredHingeLoss {
+  // Where the loss is flat a little curvature is kept, or a quadratic model would have no minimum.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double) {
+    const double m = shortfall(y, t);
+    return {m * m, -2.0 * y * m, y * t < 1.0 ? 2.0 : 0.02};
+  }
   static BLOCKGREEDY_INLINE double shortfall(double y, double t) {
     const double m = 1.0 - y * t;
     return m < 0 ? 0.0 : m;  // NaN stays NaN
@@ -130,6 +155,12 @@ struct SquaredHingeLoss {
 };
 
 struct HuberLoss {
+  // Beyond delta: a tenth of the parabola that touches the loss from above.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double delta, double) {
+    const double r = __builtin_fabs(t - y);
+    const double outside = 0.1 * delta / (r > delta ? r : delta);
+    return {value(y, t, delta), deriv(y, t, delta), r <= delta ? 1.0 : outside};
+  }
   static BLOCKGREEDY_INLINE double value(double y, double t, double delta) {
     const double r = __builtin_fabs(t - y);
     return r > delta ? delta * (r - 0.5 * delta) : 0.5 * r * r;

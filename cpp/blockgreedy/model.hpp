@@ -17,6 +17,9 @@ struct Target {
   const double* y;
   Loss loss;
   Penalty penalty;
+  const double* row_weights = nullptr;  // ω_i, summing to 1; null for 1/n each
+  const double* offset = nullptr;       // added to Xw
+  bool fit_intercept = false;
 };
 
 struct State {

@@ -1,13 +1,16 @@
 """Dual points and duality gaps: how every solver proves its accuracy.
 
-The dual of ``mean loss(y, Xw) + r(w)`` is ``D(θ) = −(1/n) Σ loss*(y_i, n·θ_i) − Σ_j r_j*(−x_j·θ)``; at the
-solution θ = loss′(y, Xw)/n. With l2 = 0 an unbounded feature asks |x_j·θ| ≤ alpha·u_j, an unpenalised one
-x_j·θ = 0. Any feasible θ bounds the error of any w: f(w) − f* ≤ f(w) − D(θ).
+The dual of ``Σ ω_i loss(y_i, (Xw)_i + b + offset_i) + r(w)`` is
+
+    D(θ) = θ·offset − Σ_i ω_i loss*(y_i, θ_i/ω_i) − Σ_j r_j*(−x_j·θ),   θ_i = 0 where ω_i = 0;
+
+at the solution θ_i = ω_i loss′(y_i, ·). With l2 = 0 an unbounded feature asks |x_j·θ| ≤ alpha·u_j, an unpenalised one
+x_j·θ = 0; an intercept is an unpenalised column of ones, whatever l2. Any feasible θ bounds the error of any point:
+f(w, b) − f* ≤ f(w, b) − D(θ).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,6 +26,8 @@ Array = NDArray[np.float64]
 FEASIBLE = 1e-12  # how far rounding may carry a dual point out of its constraints, relative to their size
 _MAX_UNPENALISED = 500  # unpenalised columns are handled as a dense array: up to so many of them
 _MAX_ENTRIES = 50_000_000  # and up to this size
+_EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class ColumnPasses(Protocol):
@@ -33,43 +38,36 @@ class ColumnPasses(Protocol):
     def penalty_conjugate(self, theta: Array, scale: float) -> float: ...
 
 
-@dataclass(frozen=True)
-class NullModel:
-    """The minimum over unpenalised weights with all penalised ones at zero."""
-
-    features: NDArray[np.intp]  # the unpenalised ones
-    coef: Array  # their weights
-    objective: float
-    dual: Array  # loss′/n there
-
-    def full_coef(self, n_features: int) -> Array:
-        w = np.zeros(n_features)
-        w[self.features] = self.coef
-        return w
-
-
 class Unpenalised:
-    """The features without penalty that are unbounded on one side or both.
+    """The features without penalty that are unbounded on one side or both, and the intercept as the last of them.
 
     They constrain the dual by x_j·θ = 0 or by the sign of x_j·θ. There are few of them, if any, so their columns
-    are kept as a dense array.
+    are kept as a dense array, scaled to norm 1: what they ask of θ does not depend on their scale.
     """
 
     def __init__(self, problem: Problem, features: NDArray[np.intp]) -> None:
-        self.columns = dense_columns(problem.X, features)
-        self.norms = np.sqrt(np.sum(self.columns**2, axis=0))
-        self.lower, self.upper = problem.penalty.lower[features], problem.penalty.upper[features]
+        columns, self.lower, self.upper = np.zeros((problem.n_samples, 0)), np.zeros(0), np.zeros(0)
+        if len(features):
+            columns = dense_columns(problem.X, features)
+            self.lower, self.upper = problem.penalty.lower[features], problem.penalty.upper[features]
+        if problem.fit_intercept:
+            columns = np.column_stack([columns, np.ones(problem.n_samples)])
+            self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
+        if problem.row_weights is not None:  # θ is 0 in rows of weight 0; they have no say in the norms either
+            columns[problem.row_weights == 0] = 0.0
+        self.norms = np.sqrt(np.sum(columns**2, axis=0))
+        self.columns = columns / np.where(self.norms > 0, self.norms, 1.0)
 
     def violated(self, theta: Array) -> NDArray[np.bool_]:
         """Which constraints θ breaks by more than rounding."""
-        v = -(self.columns.T @ theta)
-        slack = FEASIBLE * self.norms * np.linalg.norm(theta)
+        v = -_products(self.columns, theta)
+        slack = FEASIBLE * _norm(theta)
         too_high, too_low = np.isinf(self.upper) & (v > slack), np.isinf(self.lower) & (v < -slack)
         return np.asarray(too_high | too_low, dtype=np.bool_)
 
     def conjugate(self, theta: Array) -> float:
         """Their share of Σ r_j*(−x_j·θ) where no constraint is broken: that of the bounded sides."""
-        v = -(self.columns.T @ theta)
+        v = -self.norms * _products(self.columns, theta)
         up = np.where(np.isinf(self.upper), 0.0, self.upper)
         down = np.where(np.isinf(self.lower), 0.0, -self.lower)
         return float(np.sum(np.maximum(v, 0.0) * up + np.maximum(-v, 0.0) * down))
@@ -80,23 +78,51 @@ class TooManyUnpenalisedError(Exception):
 
 
 def unpenalised(problem: Problem) -> Unpenalised | None:
-    """None where every feature is penalised."""
-    if problem.l2 > 0 or (problem.alpha > 0 and (problem.penalty_weights is None or np.all(problem.penalty_weights))):
-        return None
-    features = np.flatnonzero(problem.penalty.is_free)
-    if not _are_few(problem.X, features):
+    """None where every feature is penalised and there is no intercept."""
+    features = np.zeros(0, dtype=np.intp)
+    all_weighted = problem.penalty_weights is None or bool(np.all(problem.penalty_weights))
+    if problem.l2 == 0 and not (problem.alpha > 0 and all_weighted):
+        features = np.flatnonzero(problem.penalty.is_free)
+    if not are_few(problem.X, features):
         raise TooManyUnpenalisedError
-    return Unpenalised(problem, features) if len(features) else None
+    return Unpenalised(problem, features) if len(features) or problem.fit_intercept else None
 
 
-def _are_few(X: Any, features: NDArray[np.intp]) -> bool:
+def _products(columns: Array, theta: Array) -> Array:
+    """columnsᵀθ. A single column, usually the intercept's, is kept from BLAS, whose threads wake up for longer."""
+    return np.sum(columns * theta[:, None], axis=0) if columns.shape[1] == 1 else np.asarray(columns.T @ theta)
+
+
+def _norm(theta: Array) -> float:
+    return float(np.sqrt(np.sum(theta * theta)))  # np.linalg.norm goes to BLAS as well
+
+
+def are_few(X: Any, features: NDArray[np.intp]) -> bool:
     return len(features) <= _MAX_UNPENALISED and X.shape[0] * len(features) <= _MAX_ENTRIES
 
 
 def loss_conjugate(problem: Problem, theta: Array) -> float:
-    """mean loss*(y, n·θ) for θ inside the domain up to rounding (n·(delta/n) may exceed delta by a bit)."""
-    u = problem.loss.into_domain(problem.y, problem.n_samples * theta)
-    return float(np.mean(problem.loss.conjugate(problem.y, u)))
+    """Σ ω_i loss*(y_i, θ_i/ω_i) − θ·offset for θ inside the domain up to rounding (n·(delta/n) may exceed delta)."""
+    y, offset = _centred(problem)
+    u = problem.loss.into_domain(y, problem.unweigh(theta))
+    return problem.mean(problem.loss.conjugate(y, u)) - (0.0 if offset is None else float(np.sum(theta * offset)))
+
+
+def _centred(problem: Problem) -> tuple[Array, Array | None]:
+    """Targets and offset of an equal dual whose sums do not cancel.
+
+    A regression loss sees y − offset only. Where Σθ = 0 a constant may be taken off either: with targets of
+    1e6 ± 1 the products with θ would otherwise lose six digits of the gap.
+    """
+    y, offset = problem.y, problem.offset
+    if not problem.loss.is_classifier:
+        y = y if offset is None else y - offset
+        return (y - problem.mean(y) if problem.fit_intercept else y), None
+    return y, offset if offset is None or not problem.fit_intercept else offset - problem.mean(offset)
+
+
+def _into_domain(problem: Problem, theta: Array) -> Array:
+    return problem.weigh(problem.loss.into_domain(problem.y, problem.unweigh(theta)))
 
 
 def _has_conjugate_term(problem: Problem) -> bool:
@@ -108,8 +134,10 @@ def _has_conjugate_term(problem: Problem) -> bool:
 
 def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
     """D(θ), −inf where θ is infeasible by more than rounding."""
-    inside = problem.loss.into_domain(problem.y, problem.n_samples * theta) / problem.n_samples
-    if np.max(np.abs(inside - theta)) > FEASIBLE / problem.n_samples:
+    if not np.all(np.isfinite(theta)):
+        return -np.inf
+    inside = _into_domain(problem, theta)
+    if np.any(np.abs(inside - theta) > problem.weigh(np.full(problem.n_samples, FEASIBLE)) + _TINY):
         return -np.inf
     scale, value = 1.0, -loss_conjugate(problem, inside)
     if problem.l2 == 0 and problem.alpha > 0:
@@ -130,17 +158,18 @@ def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
 
 def _just_inside(alpha: float, needed: float) -> float:
     """The factor ≤ 1 that brings θ inside the inequalities, rounding of the product included."""
-    return 1.0 if needed <= alpha else alpha / needed * (1 - 4 * np.finfo(float).eps)
+    return 1.0 if needed <= alpha else alpha / needed * (1 - 4 * _EPS)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging point has no dual value, and that is all
 def scaled_dual_point(problem: Problem, Xw: Array, passes: ColumnPasses) -> tuple[Array, float]:
     """The residual of a primal point, projected and scaled until feasible, and its dual value.
 
+    Xw stands for all of its predictions, intercept and offset included.
     Where that fails it is θ = 0, which is always feasible and proves that the objective is at least 0.
     """
     nothing = np.zeros(problem.n_samples), 0.0
-    theta = problem.loss.deriv(problem.y, Xw) / problem.n_samples
+    theta = problem.dual_at(Xw)
     if not np.all(np.isfinite(theta)):
         return nothing
     try:
@@ -173,101 +202,68 @@ def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
         return [1.0] if feasible == 1.0 else [1.0, feasible]
     if problem.loss.name != "squared" or problem.alpha == 0 or _has_conjugate_term(problem):
         return [feasible]
-    u = problem.n_samples * theta
-    norm = float(np.dot(u, u))
-    limit = problem.alpha / needed * (1 - 4 * np.finfo(float).eps) if needed > 0 else np.inf
-    return [min(limit, max(0.0, -float(np.dot(u, problem.y)) / norm))] if 0 < norm < np.inf else [feasible]
+    y, _ = _centred(problem)
+    norm = float(np.sum(theta * problem.unweigh(theta)))
+    limit = problem.alpha / needed * (1 - 4 * _EPS) if needed > 0 else np.inf
+    return [min(limit, max(0.0, -float(np.sum(theta * y)) / norm))] if 0 < norm < np.inf else [feasible]
 
 
 def _project(problem: Problem, theta: Array, Xw: Array, apart: Unpenalised) -> Array | None:
     """θ moved onto the constraints of the unpenalised features, inside the loss's domain; None if that fails.
 
-    Constraints found broken become equalities. The move is weighted with the loss's curvature: it is a Newton
-    step in those features, so it shrinks near the ends of the domain and seldom leaves it.
+    The move is weighted with the loss's curvature: it is a Newton step in those features, so it shrinks near the
+    ends of the domain and seldom leaves it. Where the loss is flat that can leave too few rows to move; then these
+    move too, a little and at last like all others.
     """
-    n = problem.n_samples
-    weights = np.maximum(problem.loss.curvature(problem.y, Xw), 1e-12)
-    held = np.zeros(len(apart.norms), dtype=np.bool_)
-    inverse = columns = None
-    for _ in range(20):
-        broken = apart.violated(theta)
-        if not np.any(broken):
-            return theta
-        if np.any(broken & ~held):
-            held |= broken
-            if np.sum(held) >= n:  # only θ = 0 is left
+    curvature, smoothness = problem.loss.curvature(problem.y, Xw), problem.loss.smoothness
+    for floor, max_steps in ((1e-12, 8), (1e-3, 30), (1.0, 30)):
+        weights, moved, repeats = problem.weigh(np.maximum(curvature, floor * smoothness)), theta, 0
+        held = np.zeros(len(apart.norms), dtype=np.bool_)
+        while repeats < 2:  # once more may be needed for rounding; after that it will not do
+            broken = apart.violated(moved)
+            if not np.any(broken):
+                return moved
+            repeats = 0 if np.any(broken & ~held) else repeats + 1
+            held |= broken  # found broken, a constraint is an equality from here on
+            if np.sum(held) >= problem.n_samples:  # only θ = 0 is left
                 return None
-            columns, inverse = apart.columns[:, held], None
-        assert columns is not None
-        if inverse is None:
-            inverse = np.linalg.pinv(columns.T @ (weights[:, None] * columns), hermitian=True)
-        move = weights * (columns @ (inverse @ (columns.T @ theta)))
-        theta = problem.loss.into_domain(problem.y, n * (theta - move)) / n
+            moved = _nearest(problem, moved, weights, apart.columns[:, held], max_steps)
     return None
 
 
-def fit_null_model(problem: Problem) -> NullModel:
-    """Newton's method on the unpenalised features (usually none, or a handful).
+def _nearest(problem: Problem, start: Array, weights: Array, columns: Array, max_steps: int) -> Array:
+    """The θ of the domain with columnsᵀθ = 0 that minimises Σ(θ − start)²/(2·weights).
 
-    Beyond 500 of them the zero model stands in: the null model is the scale of `tol`, not part of any proof.
+    θ(m) = start − weights·columns@m, clipped to the domain, for the multipliers m that maximise the concave dual,
+    whose gradient is columnsᵀθ(m): Newton's method on a piecewise quadratic, which ends after a few steps.
     """
-    y, n, loss = problem.y, problem.n_samples, problem.loss
-    features = np.zeros(0, dtype=np.intp)
-    if problem.penalty_weights is not None:
-        features = np.flatnonzero(problem.penalty_weights == 0)
-        features = features if _are_few(problem.X, features) else features[:0]
-    w, Xw = np.zeros(len(features)), np.zeros(n)
-    with np.errstate(over="ignore"):
-        value = float(np.mean(loss.value(y, Xw)))
-    if not np.isfinite(value):
-        raise ValueError(f"y has values up to {np.max(np.abs(y)):g}, for which the loss overflows; rescale y")
-    if len(features):
-        w, Xw, value = _descend_from_zero(problem, features, value)
-    return NullModel(features, w, value, loss.deriv(y, Xw) / n)
 
+    def at(multipliers: Array) -> tuple[Array, Array, float, NDArray[np.bool_]]:
+        slope = columns[:, 0] * multipliers[0] if len(multipliers) == 1 else columns @ multipliers
+        u = problem.unweigh(start - weights * slope)
+        inside = problem.loss.into_domain(problem.y, u)
+        free = np.asarray(inside == u, dtype=np.bool_)
+        theta = np.where(free, start - weights * slope, problem.weigh(inside))
+        change = theta - start
+        cost = np.divide(change * change, weights, out=np.zeros_like(change), where=weights > 0)
+        return theta, _products(columns, theta), float(np.sum(0.5 * cost + slope * theta)), free
 
-def _descend_from_zero(problem: Problem, features: NDArray[np.intp], value: float) -> tuple[Array, Array, float]:
-    """(weights, predictions, objective) of the minimum over these features alone."""
-    y, n, loss = problem.y, problem.n_samples, problem.loss
-    penalty, columns = problem.penalty.at(features), dense_columns(problem.X, features)
-    w, Xw = np.zeros(len(features)), np.zeros(n)
-    for _ in range(500):
-        grad = columns.T @ loss.deriv(y, Xw) / n
-        improved = False
-        # The true curvature first; where the loss is flat it may not help, and a majoriser always does.
-        for curvature in (np.maximum(loss.curvature(y, Xw), 1e-10), loss.majoriser(y, Xw)):
-            target = _solve_quadratic(columns.T @ (curvature[:, None] * columns) / n, grad, w, penalty)
-            for size in (1.0, 0.5, 0.25, 0.1, 0.01):
-                trial = w + size * (target - w)
-                trial_Xw = columns @ trial
-                trial_value = float(np.mean(loss.value(y, trial_Xw))) + penalty.value(trial)
-                improved = trial_value < value
-                if improved:
-                    break
-            if improved:
-                w, Xw, value = trial, trial_Xw, trial_value
+    multipliers = np.zeros(columns.shape[1])
+    theta, grad, value, free = at(multipliers)
+    for _ in range(max_steps):
+        weighted = (weights * free)[:, None] * columns
+        hessian = np.sum(weighted * columns, keepdims=True) if len(grad) == 1 else columns.T @ weighted
+        step = np.linalg.pinv(hessian, hermitian=True) @ grad
+        size, climb, norm = 1.0, float(step @ grad), float(np.linalg.norm(grad))
+        if not (climb > 0 and norm > 1e-15 * _norm(theta)):
+            break
+        for _ in range(10):
+            trial = at(multipliers + size * step)
+            if trial[2] >= value + 1e-4 * size * climb or np.linalg.norm(trial[1]) <= 0.5 * norm:
                 break
-        if not improved:
+            size *= 0.25
+        else:
             break
-    return w, Xw, value
-
-
-def _solve_quadratic(hessian: Array, grad: Array, w: Array, penalty: Any) -> Array:
-    """argmin of the quadratic model plus l2 and box: a linear system, or cyclic descent where bounds bind."""
-    step = np.linalg.lstsq(hessian + penalty.l2 * np.eye(len(w)), -(grad + penalty.l2 * w), rcond=None)[0]
-    target = w + step
-    if np.all(target >= penalty.lower) and np.all(target <= penalty.upper):
-        return np.asarray(target)
-    z = w.copy()
-    model_grad = grad.copy()
-    for _ in range(1000):
-        largest = 0.0
-        for j in range(len(z)):
-            one = penalty.at([j])
-            new = one.prox(z[[j]], model_grad[[j]], hessian[[j], [j]])[0]
-            model_grad += hessian[:, j] * (new - z[j])
-            largest = max(largest, abs(new - z[j]))
-            z[j] = new
-        if largest <= 1e-14 * max(1.0, float(np.max(np.abs(z)))):
-            break
-    return z
+        multipliers = multipliers + size * step
+        theta, grad, value, free = trial
+    return theta

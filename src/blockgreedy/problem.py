@@ -2,7 +2,10 @@
 
 ::
 
-    min over w   (1/n) Σ_i loss(y_i, (Xw)_i)  +  alpha Σ_j u_j |w_j|  +  l2/2 ‖w‖²,   lower ≤ w ≤ upper
+    min over w, b   Σ_i ω_i loss(y_i, (Xw)_i + b + offset_i)  +  alpha Σ_j u_j |w_j|  +  l2/2 ‖w‖²
+    subject to      lower ≤ w ≤ upper
+
+ω_i = s_i/Σs are the sample weights (1/n by default, a plain mean); b is 0 unless an intercept is fitted.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
-from blockgreedy.certificate import NullModel, dual_value, fit_null_model, scaled_dual_point
+from blockgreedy.certificate import dual_value, scaled_dual_point
 from blockgreedy.columns import as_columns
 from blockgreedy.losses import make_loss
+from blockgreedy.null_model import NullModel, fit_null_model
 from blockgreedy.penalties import Penalty
 
 Array = NDArray[np.float64]
@@ -37,14 +41,28 @@ class Problem:
         Weight of the L1 norm against the *mean* loss (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
     l2 : float ≥ 0
         Adds l2/2·‖w‖².
+    sample_weight : array of n, optional
+        s_i ≥ 0, not all 0; only their ratios matter. A weight of k is a row repeated k times, 0 a row left out.
     penalty_weights : array of p, optional
         u_j ≥ 0; 0 leaves a feature unpenalised, inf excludes it.
     positive : bool
         Only weights ≥ 0; short for ``lower=0``.
     lower, upper : float or array of p, optional
         Bounds with lower ≤ 0 ≤ upper.
+    fit_intercept : bool
+        Adds an intercept, free of penalty (l2 included) and of bounds.
+    offset : float or array of n, optional
+        Added to every prediction; not fitted.
     huber_delta : float
         Where the Huber loss turns linear.
+
+    Attributes
+    ----------
+    row_weights : array of n, or None
+        ω_i = s_i/Σs; None where all are 1/n. Rows of weight 0 hold 0 as offset and as regression target, so that no
+        value of theirs can overflow into a sum.
+    offset : array of n, or None
+        None where it is 0 everywhere.
     """
 
     def __init__(
@@ -65,15 +83,19 @@ class Problem:
         standardize: bool = False,
         huber_delta: float = 1.35,
     ) -> None:
-        _refuse_unfinished(
-            sample_weight=sample_weight, fit_intercept=fit_intercept, offset=offset, standardize=standardize
-        )
+        if standardize:
+            raise NotImplementedError("standardize is not available yet; it comes with the estimators")
         self.loss = make_loss(loss, huber_delta)
         self.alpha = _non_negative("alpha", alpha)
         self.l2 = _non_negative("l2", l2)
         self.X = as_columns(X)
         self.n_samples, self.n_features = self.X.shape
         self.y, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
+        self.row_weights = _row_weights(sample_weight, self.n_samples)
+        self.offset = _offset(offset, self.n_samples)
+        if self.row_weights is not None:
+            self.y, self.offset = _silence(self.row_weights == 0, self.y, self.offset, self.loss.is_classifier)
+        self.fit_intercept = _flag("fit_intercept", fit_intercept)
         self.penalty_weights = _weights(penalty_weights, self.n_features)
         if positive and lower is not None:
             raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
@@ -84,7 +106,8 @@ class Problem:
         kind = "sparse" if sp.issparse(self.X) else "dense"
         return (
             f"Problem({self.n_samples} × {self.n_features} {kind} {self.X.dtype}, loss={self.loss.name!r}, "
-            f"alpha={self.alpha:g}{f', l2={self.l2:g}' if self.l2 else ''})"
+            f"alpha={self.alpha:g}{f', l2={self.l2:g}' if self.l2 else ''}"
+            f"{', fit_intercept=True' if self.fit_intercept else ''})"
         )
 
     def with_alpha(self, alpha: float) -> Problem:
@@ -122,35 +145,78 @@ class Problem:
         held = np.flatnonzero(~self.penalty.is_free)
         return float(np.sum(self.penalty.at(held).conjugate(-scale * (self.X.T @ theta)[held])))
 
-    def decision(self, w: ArrayLike) -> Array:
-        """Xw in float64."""
-        return np.asarray(self.X @ _point("w", w, self.n_features), dtype=np.float64)
+    # Sums over rows. Everything that sums over rows goes through these three.
 
-    def objective(self, w: ArrayLike) -> float:
+    def mean(self, values: Array) -> float:
+        """Σ_i ω_i values_i"""
+        # not as a dot product: BLAS may wake its threads for it, which takes longer than the sum
+        return float(np.mean(values) if self.row_weights is None else np.sum(self.row_weights * values))
+
+    def weigh(self, values: Array) -> Array:
+        """ω_i values_i: loss derivatives → dual point"""
+        return values / self.n_samples if self.row_weights is None else self.row_weights * values
+
+    def unweigh(self, theta: Array) -> Array:
+        """theta_i/ω_i, 0 where ω_i = 0: dual point → argument of the loss's conjugate"""
+        if self.row_weights is None:
+            return np.asarray(theta * self.n_samples)
+        ratio: Array = np.zeros(self.n_samples)
+        return np.divide(theta, self.row_weights, out=ratio, where=self.row_weights > 0)
+
+    def decision(self, w: ArrayLike, intercept: float = 0.0) -> Array:
+        """Predictions Xw + intercept + offset in float64."""
+        predictions = np.asarray(self.X @ _point("w", w, self.n_features), dtype=np.float64)
+        predictions += self._intercept(intercept)
+        if self.offset is not None:
+            predictions += self.offset
+        return predictions
+
+    def dual_at(self, predictions: Array) -> Array:
+        """θ_i = ω_i loss′(y_i, predictions_i): the dual point that belongs to predictions, feasible at a solution."""
+        return self.weigh(self.loss.deriv(self.y, predictions))
+
+    def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
         w = _point("w", w, self.n_features)
-        return float(np.mean(self.loss.value(self.y, self.decision(w)))) + self.penalty.value(w)
+        return self.mean(self.loss.value(self.y, self.decision(w, intercept))) + self.penalty.value(w)
 
-    def gradient(self, w: ArrayLike) -> Array:
-        """Gradient of the mean loss."""
-        derivs = self.loss.deriv(self.y, self.decision(w)) / self.n_samples
-        return np.asarray(self.X.T @ derivs, dtype=np.float64)
+    def gradient(self, w: ArrayLike, intercept: float = 0.0) -> Array:
+        """Gradient of the mean loss with respect to w."""
+        return np.asarray(self.X.T @ self.dual_at(self.decision(w, intercept)), dtype=np.float64)
 
-    def duality_gap(self, w: ArrayLike, dual: ArrayLike | None = None) -> float:
-        """objective(w) − dual value: an upper bound on the error of w.
+    def duality_gap(self, w: ArrayLike, intercept: float = 0.0, dual: ArrayLike | None = None) -> float:
+        """objective(w, intercept) − dual value: an upper bound on the error of this point.
 
         ``dual`` is an n-vector θ; infeasible beyond rounding (1e-12) it proves nothing and the gap is inf.
-        None takes the rescaled residual of w, which is loose close to the solution.
+        None takes the rescaled residual of the point, which is loose close to the solution.
         """
         if dual is None:
-            _, value = scaled_dual_point(self, self.decision(w), self)
+            _, value = scaled_dual_point(self, self.decision(w, intercept), self)
         else:
             value = dual_value(self, _point("dual", dual, self.n_samples), self)
-        return self.objective(w) - value
+        return self.objective(w, intercept) - value
 
-    def kkt_residual(self, w: ArrayLike) -> float:
-        """Largest distance of −gradient to the penalty's subdifferential: 0 exactly at a solution."""
+    def kkt_residual(self, w: ArrayLike, intercept: float = 0.0) -> float:
+        """Largest distance of −gradient to the penalty's subdifferential: 0 exactly at a solution.
+
+        With an intercept its own derivative counts too.
+        """
         w = _point("w", w, self.n_features)
-        return float(np.max(self.penalty.subgradient_distance(w, self.gradient(w))))
+        theta = self.dual_at(self.decision(w, intercept))
+        largest = float(np.max(self.penalty.subgradient_distance(w, np.asarray(self.X.T @ theta, dtype=np.float64))))
+        return max(largest, abs(float(np.sum(theta)))) if self.fit_intercept else largest
+
+    def _intercept(self, intercept: float) -> float:
+        number = float(intercept) if np.ndim(intercept) == 0 and np.isreal(intercept) else float("nan")
+        if not np.isfinite(number):
+            raise ValueError(f"intercept={intercept!r} must be a finite number; a dual point goes in as dual=…")
+        if number != 0 and not self.fit_intercept:
+            raise ValueError(f"intercept={intercept!r} needs a problem with fit_intercept=True; this one has none")
+        return number
+
+    @property
+    def has_unpenalised(self) -> bool:
+        """Whether the null model has weights of its own."""
+        return self.penalty_weights is not None and bool(np.any(self.penalty_weights == 0))
 
     @cached_property
     def null_model(self) -> NullModel:
@@ -162,14 +228,6 @@ class Problem:
         """The smallest alpha at which the null model is a solution."""
         # on the core: scipy would copy a float32 matrix to float64 for this product
         return CpuModel(self, resolve_threads()).alpha_needed(self.null_model.dual, at_null=True)
-
-
-def _refuse_unfinished(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if value is not None and not (np.ndim(value) == 0 and not value):
-            raise NotImplementedError(
-                f"{name} is not available yet; it comes with the default solver and the estimators"
-            )
 
 
 def _non_negative(name: str, value: float) -> float:
@@ -209,6 +267,58 @@ def _targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[
             "a classification loss needs exactly two"
         )
     return np.where(labels == classes[1], 1.0, -1.0), classes
+
+
+def _per_row(name: str, values: ArrayLike, n: int) -> Array:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} holds something that is not a number; it takes {n} numbers, one per row") from None
+    if array.shape != (n,):
+        raise ValueError(f"{name} has shape {array.shape}, expected ({n},): one number per row of X")
+    if not np.all(np.isfinite(array)):
+        bad = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise ValueError(f"{name}[{bad}] is {array[bad]}; every value must be finite")
+    return array
+
+
+def _row_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
+    """ω, or None where all weights are equal."""
+    if sample_weight is None:
+        return None
+    weights = _per_row("sample_weight", sample_weight, n)
+    lowest, highest = float(np.min(weights)), float(np.max(weights))
+    if lowest < 0:
+        bad = int(np.argmin(weights))
+        raise ValueError(f"sample_weight[{bad}] is {lowest}; weights must be at least 0")
+    if highest == 0:
+        raise ValueError("sample_weight is 0 everywhere; at least one row needs a weight above 0")
+    if lowest == highest:
+        return None
+    weights = weights / highest  # so that no sum overflows
+    return np.asarray(weights / np.sum(weights))
+
+
+def _offset(offset: ArrayLike | None, n: int) -> Array | None:
+    if offset is None:
+        return None
+    values = _per_row("offset", np.full(n, offset) if np.ndim(offset) == 0 else offset, n)
+    return values.copy() if np.any(values) else None
+
+
+def _silence(
+    rows: NDArray[np.bool_], y: Array, offset: Array | None, is_classifier: bool
+) -> tuple[Array, Array | None]:
+    """Targets and offset without what rows of weight 0 say."""
+    if not is_classifier:
+        y = np.where(rows, 0.0, y)
+    return y, None if offset is None else np.where(rows, 0.0, offset)
+
+
+def _flag(name: str, value: bool) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={value!r} must be True or False")
+    return bool(value)
 
 
 def _weights(weights: ArrayLike | None, p: int) -> Array | None:

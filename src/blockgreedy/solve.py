@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,27 @@ from blockgreedy.options import FamilyOptions, GreedyRule, ScanMode, Update, num
 from blockgreedy.partition import KINDS, Partition, make_partition
 from blockgreedy.problem import Problem
 from blockgreedy.trace import Record, Trace
+from blockgreedy.working_set import run_working_set
 
-Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged"]
-Method = Literal["block-greedy", "scd", "shotgun", "greedy", "thread-greedy"]
+Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged", "stalled"]
+Method = Literal["auto", "block-greedy", "scd", "shotgun", "greedy", "thread-greedy"]
+
+
+_MAX_AUTO_BLOCKS = 1024  # each has a private copy of the predictions
+
+
+class FamilyArguments(TypedDict, total=False):
+    """The arguments of solve that only the family has."""
+
+    blocks_per_iter: int | None
+    per_block: int
+    update: Update
+    greedy_rule: GreedyRule
+    scan: ScanMode
+    atomic: bool
+    inner_tol: float
+    max_sweeps: int | None
+    on_divergence: Literal["stop", "continue"]
 
 
 @dataclass
@@ -35,6 +53,7 @@ class Solution:
     seconds: float  # in iterations
     check_seconds: float  # in gap checks and recording
     trace: Trace = field(repr=False)
+    phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)  # where the default solver spent them
     partition: Partition | None = field(default=None, repr=False)
 
     @property
@@ -50,78 +69,125 @@ class Solution:
 
 def solve(
     problem: Problem,
-    method: Method = "thread-greedy",
+    method: Method = "auto",
     *,
-    n_blocks: int | None = None,
-    blocks_per_iter: int | None = None,
-    per_block: int = 1,
-    partition: Partition | str | None = None,
-    update: Update = "joint",
-    greedy_rule: GreedyRule = "gain",
-    scan: ScanMode = "slices",
-    atomic: bool = False,
-    inner_tol: float = 1e-3,
-    max_sweeps: int | None = None,
     tol: float = 1e-4,
     max_iter: int | None = None,
     max_seconds: float | None = None,
-    seed: int = 0,
     n_threads: int | None = None,
+    n_blocks: int | None = None,
+    partition: Partition | str | None = None,
     coef_init: ArrayLike | None = None,
-    on_divergence: Literal["stop", "continue"] = "stop",
+    intercept_init: float = 0.0,
     trace_iters: int | None = None,
     trace_seconds: float | None = None,
     callback: Callable[[Record], bool | None] | None = None,
+    seed: int = 0,
+    **family: Unpack[FamilyArguments],
 ) -> Solution:
-    """Minimises ``problem`` by block-greedy coordinate descent (the paper's Algorithm 1).
-
-    Each iteration selects ``blocks_per_iter`` of ``n_blocks`` blocks at random, proposes a step for every
-    feature in them, accepts the ``per_block`` best of each block and updates those.
+    """Minimises ``problem`` and proves how well.
 
     Parameters
     ----------
-    method : preset of (n_blocks, blocks_per_iter)
+    method : "auto", or a member of the paper's family
+        "auto" (default): Newton steps on a greedily chosen working set, the fastest choice at any alpha; the
+        objective never rises. The family, Algorithm 1 of the paper, by presets of (n_blocks, blocks_per_iter):
         "block-greedy": both free; "scd": every feature a block, 1 per iteration; "shotgun": every feature a
-        block, several per iteration; "greedy": one block; "thread-greedy" (default): all blocks every iteration.
-    partition : Partition, or "random" (default), "contiguous", "clustered"
+        block, several per iteration; "greedy": one block; "thread-greedy": all blocks every iteration.
+    tol : stop at a duality gap of tol·(objective of the null model).
+    max_iter : default 1000 for "auto", 100,000·⌈B/P⌉ for the family.
+    max_seconds : wall clock, checks included.
+    n_threads : default: what the process may use. Results do not depend on it, bit for bit.
+    n_blocks : "auto": private models that a sweep works on side by side (default: by size); the family: B (32).
+    partition : Partition, or for the family also "random" (default), "contiguous", "clustered"
+    coef_init, intercept_init : where to start (default: the null model, which is 0 without intercept and
+        unpenalised features).
+    trace_iters, trace_seconds : record every so many iterations and/or seconds (default: "auto" every iteration,
+        the family at every check).
+    callback : called with each Record; returning True stops the run.
+    seed : of random partitions and of the family's choice of blocks.
+
+    Other parameters, for the family only
+    -------------------------------------
+    blocks_per_iter : P, blocks chosen per iteration.
+    per_block : accepted features per block (1); the paper's theory covers 1.
     update : what becomes of the accepted steps
         "add": all added at once (the paper's Algorithm 1; may diverge); "line-search": each refined alone on the
         true loss, then all added (the paper's implementation; may cycle); "sweep": one after the other on the
         shared state, up to ``max_sweeps`` (10) times; "joint" (default): descent on the quadratic majoriser of
         the accepted set, best gain first, ``max_sweeps`` (1) times. The last two never raise the objective.
-    inner_tol : "line-search", "sweep" and "joint" refine until a change is below this part of the first.
-    per_block : accepted features per block; the paper's theory covers 1.
+    inner_tol : "line-search", "sweep" and "joint" refine until a change is below this part of the first (1e-3).
     greedy_rule : "gain" (default), the guaranteed descent, or "step", the largest |step| as the paper words it.
     scan : "slices" (default) of equal nonzeros, or "blocks": one block per thread, with its load imbalance.
     atomic : add with concurrent atomics as the paper did ("add" and "line-search"); not bitwise repeatable.
-    tol : stop at a duality gap of tol·(objective of the null model), checked every 10·⌈B/P⌉ iterations.
-    max_iter : default 100,000·⌈B/P⌉.
-    max_seconds : wall clock, checks included.
-    n_threads : default: what the process may use. Results do not depend on it, bit for bit.
-    coef_init : weights to start from (default: the null model, which is 0 without unpenalised features).
-    on_divergence : "stop" returns the best point seen; "continue" goes on and returns the last.
-    trace_iters, trace_seconds : record every so many iterations and/or seconds (default: at every check).
-    callback : called with each Record; returning True stops the run.
+    on_divergence : "stop" (default) returns the best point seen; "continue" goes on and returns the last.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     threads = resolve_threads(n_threads)
-    _check_limits(tol, max_iter, max_seconds, on_divergence, trace_iters, trace_seconds)
+    _check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
+    start = None if coef_init is None else (_start(coef_init, problem), number("intercept_init", intercept_init))
+    common: dict[str, Any] = {
+        "tol": tol,
+        "max_seconds": float("inf") if max_seconds is None else float(max_seconds),
+        "trace_iters": trace_iters,
+        "trace_seconds": trace_seconds,
+        "callback": callback,
+    }
+    if method == "auto":
+        _refuse_family_options(family)
+        blocks = _blocks_of_auto(problem, n_blocks, partition)
+        given = partition if isinstance(partition, Partition) else None
+        outcome = run_working_set(
+            problem,
+            CpuModel(problem, threads),
+            n_blocks=blocks,
+            partition=given,
+            max_iter=max_iter,
+            start=start,
+            **common,
+        )
+        return Solution(partition=given, **outcome)
+    if start is not None:
+        common["start"] = start[0]
+    return _solve_by_family(problem, method, threads, n_blocks, partition, max_iter, seed, family, common)
+
+
+def _solve_by_family(
+    problem: Problem,
+    method: str,
+    threads: int,
+    n_blocks: int | None,
+    partition: Partition | str | None,
+    max_iter: int | None,
+    seed: int,
+    family: FamilyArguments,
+    common: dict[str, Any],
+) -> Solution:
+    unknown = set(family) - set(FamilyArguments.__annotations__)
+    if unknown:
+        raise TypeError(f"solve() has no argument {', '.join(sorted(unknown))}")
+    on_divergence = family.get("on_divergence", "stop")
+    if on_divergence not in ("stop", "continue"):
+        raise ValueError(f"on_divergence={on_divergence!r} is not known; use 'stop' or 'continue'")
     given = partition if isinstance(partition, Partition) else None
     total, chosen = resolve_blocks(
-        method, problem.n_features, n_blocks, blocks_per_iter, given.n_blocks if given is not None else None
+        method,
+        problem.n_features,
+        n_blocks,
+        family.get("blocks_per_iter"),
+        given.n_blocks if given is not None else None,
     )
+    _refuse_beyond_family(problem, method)
+    chosen_options = {
+        name: value for name, value in family.items() if name not in ("blocks_per_iter", "on_divergence", "per_block")
+    }
     options = FamilyOptions(
         n_blocks=total,
         blocks_per_iter=chosen,
-        per_block=min(whole("per_block", per_block, 1), problem.n_features),
-        update=update,
-        greedy_rule=greedy_rule,
-        scan=scan,
-        atomic=atomic,
-        inner_tol=inner_tol,
-        max_sweeps=max_sweeps,
+        per_block=min(whole("per_block", family.get("per_block", 1), 1), problem.n_features),
         seed=seed,
+        **chosen_options,  # type: ignore[arg-type]
     )
     if given is None and partition is not None and not (isinstance(partition, str) and partition in KINDS):
         raise ValueError(
@@ -134,30 +200,55 @@ def solve(
         given = make_partition(problem.X, problem.y, n_blocks=total, kind=kind, seed=seed, n_threads=threads)
     elif given.n_features != problem.n_features:
         raise ValueError(f"partition is of {given.n_features} features, X has {problem.n_features}")
-    start = None if coef_init is None else _start(coef_init, problem)
-    model = CpuModel(problem, threads)
-    outcome: dict[str, Any] = run_family(
+    outcome = run_family(
         problem,
-        model,
+        CpuModel(problem, threads),
         given,
         options,
-        tol=tol,
         max_iter=max_iter if max_iter is not None else 10_000 * options.check_every,
-        max_seconds=float("inf") if max_seconds is None else float(max_seconds),
-        start=start,
         stop_on_divergence=on_divergence == "stop",
-        trace_iters=trace_iters,
-        trace_seconds=trace_seconds,
-        callback=callback,
+        **{"start": None, **common},
     )
     return Solution(intercept=0.0, partition=given, **outcome)
+
+
+def _refuse_family_options(family: FamilyArguments) -> None:
+    for name, value in family.items():
+        if name not in FamilyArguments.__annotations__:
+            raise TypeError(f"solve() has no argument {name}")
+        raise ValueError(
+            f"{name}={value!r} is a setting of the paper's family, which method='auto' does not have; "
+            "add method='thread-greedy' or another member"
+        )
+
+
+def _refuse_beyond_family(problem: Problem, method: str) -> None:
+    for name, used in (
+        ("sample_weight", problem.row_weights is not None),
+        ("fit_intercept", problem.fit_intercept),
+        ("offset", problem.offset is not None),
+    ):
+        if used:
+            raise NotImplementedError(f"method={method!r} does not support {name}; use method='auto'")
+
+
+def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition | str | None) -> int:
+    """0 leaves the number to the core."""
+    if partition is None:
+        return 0 if n_blocks is None else whole("n_blocks", n_blocks, 1, _MAX_AUTO_BLOCKS)
+    if not isinstance(partition, Partition):
+        raise ValueError(f"partition={partition!r} with method='auto' must be a Partition, see make_partition")
+    if partition.n_features != problem.n_features:
+        raise ValueError(f"partition is of {partition.n_features} features, X has {problem.n_features}")
+    if n_blocks is not None and n_blocks != partition.n_blocks:
+        raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {partition.n_blocks} blocks")
+    return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
 
 
 def _check_limits(
     tol: float,
     max_iter: int | None,
     max_seconds: float | None,
-    on_divergence: str,
     trace_iters: int | None,
     trace_seconds: float | None,
 ) -> None:
@@ -169,8 +260,6 @@ def _check_limits(
     for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
         if seconds is not None and not number(name, seconds) > 0:
             raise ValueError(f"{name}={seconds!r} must be above 0, or None")
-    if on_divergence not in ("stop", "continue"):
-        raise ValueError(f"on_divergence={on_divergence!r} is not known; use 'stop' or 'continue'")
 
 
 def _start(coef_init: ArrayLike, problem: Problem) -> NDArray[np.float64]:

@@ -1,0 +1,266 @@
+// The columns that may still enter the model, and how long each may go without being looked at.
+//
+// A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
+// such a bound) is dropped for good. Of the others, x_j·θ changes by at most ‖x_j‖·‖Δθ‖, so a column with slack is
+// not looked at again before θ has travelled that far. Both are exact: no column is missed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "blockgreedy/kernels.hpp"
+#include "blockgreedy/model.hpp"
+#include "blockgreedy/penalties.hpp"
+
+namespace blockgreedy {
+
+// A column that was looked at.
+struct Looked {
+  std::int32_t feature;
+  double grad;    // x_j·θ
+  double norm;    // ‖x_j‖
+  double excess;  // how far the gradient is beyond the threshold at which weight 0 is no longer optimal
+
+  // What a step along this column alone would gain, up to a common factor.
+  double score() const { return excess * excess / (norm * norm); }
+  static bool better(const Looked& a, const Looked& b) {
+    const double sa = a.score(), sb = b.score();
+    return sa != sb ? sa > sb : a.feature < b.feature;
+  }
+};
+
+// What a pass over the columns found.
+struct Findings {
+  std::vector<Looked> support;    // weight not 0, or unpenalised
+  std::vector<Looked> proposals;  // weight 0 is not optimal; only the best `room` of them are kept
+  std::int64_t n_violators = 0;   // how many there were
+  double worst = 0;               // largest excess, relative to the threshold, of all columns without bounds
+
+  void clear() {
+    support.clear();
+    proposals.clear();
+    n_violators = 0;
+    worst = 0;
+  }
+  void propose(const Looked& entry, std::size_t room) {
+    ++n_violators;
+    proposals.push_back(entry);
+    if (proposals.size() >= 4 * room + 64) keep_best(room);
+  }
+  void keep_best(std::size_t room) {
+    if (proposals.size() <= room) return;
+    std::nth_element(proposals.begin(), proposals.begin() + static_cast<std::ptrdiff_t>(room), proposals.end(),
+                     Looked::better);
+    proposals.resize(room);
+  }
+  void add(const Findings& other, std::size_t room) {
+    support.insert(support.end(), other.support.begin(), other.support.end());
+    proposals.insert(proposals.end(), other.proposals.begin(), other.proposals.end());
+    if (proposals.size() >= 4 * room + 64) keep_best(room);
+    n_violators += other.n_violators;
+    worst = std::max(worst, other.worst);
+  }
+};
+
+// What is left of the threshold before weight 0 is no longer optimal; infinite if it always is.
+inline double slack_at_zero(const CoordinatePenalty& c, double grad) {
+  const double up = c.upper > 0 ? c.l1 + grad : infinity;
+  const double down = c.lower < 0 ? c.l1 - grad : infinity;
+  return up < down ? up : down;
+}
+
+// Whether the dual constrains x_j·θ on the side of `product`: no bound and no l2 term stop the weight there.
+inline bool limits_dual(const CoordinatePenalty& c, double product) {
+  return c.l2 == 0 && c.room(-product) == infinity;
+}
+
+template <class View>
+class Candidates {
+ public:
+  Candidates(const View& view, const Target& target, ThreadTeam& team)
+      : view_(view),
+        target_(target),
+        team_(team),
+        cuts_(equal_nonzero_cuts(view, n_column_parts)),
+        features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
+        norms_(new float[static_cast<std::size_t>(view.n_cols)]),
+        expiry_(new float[static_cast<std::size_t>(view.n_cols)]),
+        counts_(static_cast<std::size_t>(n_column_parts)),
+        parts_(static_cast<std::size_t>(n_column_parts)) {}
+
+  // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
+  void begin(const double* theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
+    travelled_ = 0;
+    const bool logistic = target_.loss.kind == LossKind::logistic;
+    const bool bounded = logistic || target_.loss.kind == LossKind::huber;
+    const double uniform = 1.0 / static_cast<double>(view_.n_rows);
+    const double* weights = target_.row_weights;
+    std::vector<double> labels;  // ω_i y_i: the part of the bound that the labels decide
+    if (logistic && !at_zero) {
+      labels.resize(static_cast<std::size_t>(view_.n_rows));
+      for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = (weights ? weights[i] : uniform) * target_.y[i];
+    }
+    run(view_.n_nonzeros(), [&](std::int64_t part) {
+      Part& own = parts_[static_cast<std::size_t>(part)];
+      own.found.clear();
+      std::int64_t at = cuts_[static_cast<std::size_t>(part)];  // kept columns stand from here on
+      const std::int64_t end = cuts_[static_cast<std::size_t>(part) + 1];
+      std::array<ColumnSums, batch> sums;
+      for (std::int64_t first = at; first < end; first += batch) {
+        const std::int64_t count = std::min(batch, end - first);
+        column_sums(view_, first, count, theta, weights, sums.data());
+        for (std::int64_t k = 0; k < count; ++k) {
+          const std::int64_t j = first + k;
+          const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
+          const CoordinatePenalty penalty = target_.penalty.at(j);
+          if (sum.squares == 0 || (penalty.lower == 0 && penalty.upper == 0)) continue;
+          if (bounded && w[j] == 0) {
+            const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
+            double bound = magnitude * (logistic ? 1.0 : target_.loss.delta);
+            if (logistic && magnitude > penalty.l1 && 0.5 * magnitude <= penalty.l1) {
+              // θ_i lies between 0 and −ω_i y_i: the sum is largest when only one sign of y_i x_ij contributes
+              const double label = at_zero ? 2 * sum.product : column_dot(view_, j, labels.data());
+              bound = 0.5 * (magnitude + std::fabs(label));
+            }
+            if (bound * (1 + 1e-9) <= penalty.l1) continue;
+          }
+          features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
+          // rounded up: a norm that is too large only makes the column looked at earlier
+          norms_[static_cast<std::size_t>(at)] = std::nextafter(static_cast<float>(std::sqrt(sum.squares)), 3e38F);
+          note(own.found, at, sum.product, w[j], room);
+          ++at;
+        }
+      }
+      counts_[static_cast<std::size_t>(part)] = at - cuts_[static_cast<std::size_t>(part)];
+      own.touched = 0;
+    });
+    collect(room, found);
+    size_ = 0;
+    for (std::int64_t count : counts_) size_ += count;
+    nonzeros_touched = last_touched = view_.n_nonzeros();
+    expected_work_ = last_touched;
+  }
+
+  // θ moved by `distance`: looks at the columns whose slack may be used up.
+  void look(const double* theta, const double* w, double distance, std::size_t room, Findings& found) {
+    travelled_ += distance * (1 + 1e-12);
+    run(expected_work_, [&](std::int64_t part) {
+      Part& own = parts_[static_cast<std::size_t>(part)];
+      own.found.clear();
+      own.touched = 0;
+      for_each_due(part, travelled_, theta, own.touched, [&](std::int64_t k, double grad) {
+        note(own.found, k, grad, w[features_[static_cast<std::size_t>(k)]], room);
+      });
+    });
+    collect(room, found);
+    last_touched = 0;
+    for (const Part& part : parts_) last_touched += part.touched;
+    nonzeros_touched += last_touched;
+    expected_work_ = last_touched + size_ / 8;
+  }
+
+  // Calls visit(part, j, x_j·point) for every column that a move of `distance` from the present θ may have carried
+  // beyond its threshold; the other columns are within theirs at `point`.
+  template <class Visit>
+  void visit_within(const double* point, double distance, Visit visit) {
+    run(expected_work_, [&](std::int64_t part) {
+      std::int64_t touched = 0;
+      for_each_due(part, travelled_ + distance * (1 + 1e-12), point, touched, [&](std::int64_t k, double product) {
+        visit(part, features_[static_cast<std::size_t>(k)], product);
+      });
+    });
+  }
+
+  std::int64_t size() const { return size_; }
+  std::int64_t nonzeros_touched = 0, last_touched = 0;
+
+ private:
+  static constexpr std::int64_t batch = 128;
+
+  struct Part {
+    Findings found;
+    std::int64_t touched = 0;
+  };
+
+  // Products of the columns that are due, a batch at a time.
+  template <class Visit>
+  void for_each_due(std::int64_t part, double travelled, const double* r, std::int64_t& touched, Visit visit) {
+    const auto limit = static_cast<float>(travelled);
+    const float* expiry = expiry_.get();
+    const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
+    const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
+    std::array<std::int32_t, batch> due;
+    std::array<std::int64_t, batch> position;
+    std::array<double, batch> products;
+    std::int64_t count = 0;
+    const auto flush = [&] {
+      column_dots(view_, due.data(), 0, count, r, products.data());
+      for (std::int64_t k = 0; k < count; ++k) {
+        touched += view_.count(due[static_cast<std::size_t>(k)]);
+        visit(position[static_cast<std::size_t>(k)], products[static_cast<std::size_t>(k)]);
+      }
+      count = 0;
+    };
+    for (std::int64_t k = begin; k < end; ++k) {
+      if (expiry[k] > limit) continue;
+      due[static_cast<std::size_t>(count)] = features_[static_cast<std::size_t>(k)];
+      position[static_cast<std::size_t>(count)] = k;
+      if (++count == batch) flush();
+    }
+    flush();
+  }
+
+  void note(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) {
+    const std::int32_t j = features_[static_cast<std::size_t>(k)];
+    const CoordinatePenalty penalty = target_.penalty.at(j);
+    const auto norm = static_cast<double>(norms_[static_cast<std::size_t>(k)]);
+    const double slack = slack_at_zero(penalty, grad);
+    float& expires = expiry_[static_cast<std::size_t>(k)];
+    if (slack < 0 && penalty.l1 > 0 && limits_dual(penalty, grad))
+      found.worst = std::max(found.worst, -slack / penalty.l1);
+    if (weight != 0 || penalty.l1 == 0) {
+      found.support.push_back({j, grad, norm, -slack});
+      expires = 0;
+    } else if (slack < 0) {
+      found.propose({j, grad, norm, -slack}, room);
+      expires = 0;
+    } else {
+      const double until = travelled_ + slack / norm;
+      expires = until < 3e38 ? static_cast<float>(until * (1 - 1e-6)) : 3e38F;
+    }
+  }
+
+  void collect(std::size_t room, Findings& found) {
+    found.clear();
+    for (const Part& part : parts_) found.add(part.found, room);
+    found.keep_best(room);
+  }
+
+  template <class F>
+  void run(std::int64_t work, F&& f) {
+    if (team_.size() == 1 || work < min_parallel_work) {
+      for (std::int64_t part = 0; part < n_column_parts; ++part) f(part);
+    } else {
+      team_.for_all(n_column_parts, [&](std::int64_t part, int) { f(part); });
+    }
+  }
+
+  View view_;
+  const Target& target_;
+  ThreadTeam& team_;
+  std::vector<std::int64_t> cuts_;
+  // Of the columns cuts_[part] … those kept stand at cuts_[part] … + counts_[part] of these; the rest of the memory
+  // is never touched.
+  std::unique_ptr<std::int32_t[]> features_;
+  std::unique_ptr<float[]> norms_, expiry_;
+  std::vector<std::int64_t> counts_;
+  std::vector<Part> parts_;
+  double travelled_ = 0;
+  std::int64_t expected_work_ = 0, size_ = 0;
+};
+
+}  // namespace blockgreedy

@@ -1,0 +1,93 @@
+// The quadratic model of one outer iteration, restricted to the working set:
+//
+//   min over d   Σ_j grad_j d_j + ½ ‖Z d‖² + Σ_j penalty_j(w_j + d_j),   Z = diag(√h) X_W in float32,
+//
+// h the loss's curvatures. Columns live in blocks; a sweep improves every block against a private residual Zd and
+// joins the blocks' moves by the best step size for each. Conjugate gradients then solve the system that is left
+// once signs are fixed. Everything depends on the blocks and slices, never on who executes them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "blockgreedy/kernels.hpp"
+#include "blockgreedy/model.hpp"
+#include "blockgreedy/penalties.hpp"
+#include "blockgreedy/threads.hpp"
+
+namespace blockgreedy {
+
+// One coordinate of the model; `start` and `count` say where its scaled column stands.
+struct ModelColumn {
+  std::int32_t feature;  // -1: the intercept
+  bool dense;            // stored with its zeros
+  std::int64_t start, count;
+  double grad, curvature;  // of the loss, at d = 0
+  double weight, point;    // w_j, and w_j + d_j
+  CoordinatePenalty penalty;
+};
+
+class Subproblem {
+ public:
+  Subproblem(std::int64_t n_rows, ThreadTeam& team) : n_rows_(n_rows), slices_(n_rows), team_(team) {}
+
+  std::vector<ModelColumn> columns;  // in order of blocks
+
+  // Lays the columns out (start is set here) and cuts them into blocks; returns how many. block_of (by feature)
+  // may be null.
+  std::int64_t arrange(const std::int32_t* block_of, std::int64_t n_blocks);
+  std::int32_t* indices() { return indices_.data(); }
+  float* values() { return values_.data(); }
+  std::int64_t n_nonzeros() const { return n_nonzeros_; }
+  std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
+  std::int64_t slice_begin(std::int64_t slice) const { return slice_starts_[static_cast<std::size_t>(slice)]; }
+
+  // d = 0.
+  void reset();
+
+  // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
+  double sweep(bool support_only);
+
+  // Conjugate gradients on the support, followed by clipping at zero and at the bounds. Returns the decrease.
+  double solve_on_support(int max_iterations, double stop);
+
+  // Σ grad_j d_j + Σ penalty_j(w_j + d_j) − penalty_j(w_j): the model without its curvature, for the line search.
+  double linear_change() const;
+  const std::vector<float>& residual() const { return Zd_; }
+
+  std::int64_t nonzeros_touched = 0;
+  std::int64_t cg_iterations = 0;
+
+ private:
+  double product(const ModelColumn& column, const float* v) const {
+    const float* z = values_.data() + column.start;
+    return column.dense ? kernels().float_dense_dot(z, v, column.count)
+                        : kernels().float_dot(indices_.data() + column.start, z, column.count, v);
+  }
+  void add(const ModelColumn& column, double step, float* v) const {
+    const float* z = values_.data() + column.start;
+    if (column.dense) kernels().float_dense_axpy(z, static_cast<float>(step), v, column.count);
+    else kernels().float_axpy(indices_.data() + column.start, z, column.count, static_cast<float>(step), v);
+  }
+  void forward(const std::vector<std::int32_t>& subset, const std::vector<double>& p, std::vector<float>& q);
+  double sweep_block(std::int64_t block, float* residual, bool support_only);
+  double join_blocks(std::vector<double>& block_change);
+  bool parallel(std::int64_t work) const { return team_.size() > 1 && work >= min_parallel_work; }
+  template <class F>
+  void run(std::int64_t n_parts, std::int64_t work, F&& f);
+  template <class F>
+  double sum_rows(F&& f);
+
+  std::int64_t n_rows_;
+  RowSlices slices_;
+  ThreadTeam& team_;
+  std::int64_t n_nonzeros_ = 0;
+  std::vector<std::int32_t> indices_;
+  std::vector<float> values_;
+  std::vector<std::int64_t> block_starts_, slice_starts_;
+  std::vector<float> Zd_;
+  std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
+  std::vector<double> old_points_;
+};
+
+}  // namespace blockgreedy

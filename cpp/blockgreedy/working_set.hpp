@@ -1,0 +1,56 @@
+// The default solver: proximal Newton steps on a greedily chosen working set.
+//
+//   gradients of the columns that may matter  →  working set: the support and the best proposals
+//   →  quadratic model on it (subproblem.hpp)  →  line search on the true objective  →  duality gap
+//
+// The objective never rises. Results depend on the number of blocks and slices, not on threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "blockgreedy/model.hpp"
+
+namespace blockgreedy {
+
+struct WorkingSetOptions {
+  std::int64_t n_blocks = 0;               // 0: by the size of the working set
+  const std::int32_t* block_of = nullptr;  // by feature
+  double tol = 0;                          // relative to f_null
+  double f_null = -1;                      // the null model's objective; negative: that of the starting point
+  std::array<double, 16> tune{};
+};
+
+// Where the time goes.
+enum class Phase : int { rows, gradients, selection, copy, sweeps, conjugate_gradients, certificate, count };
+inline constexpr std::array<const char*, static_cast<std::size_t>(Phase::count)> phase_names{
+    "rows", "gradients", "selection", "copy", "sweeps", "conjugate_gradients", "certificate"};
+
+class WorkingSet {
+ public:
+  virtual ~WorkingSet() = default;
+
+  // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
+  virtual void start(double* w, double intercept) = 0;
+  // One outer iteration; false if no step lowers the objective any more.
+  virtual bool step() = 0;
+  // A dual point for where the solve stands now, however loose.
+  virtual void certify_anyway() = 0;
+  virtual const std::vector<double>& predictions() const = 0;
+
+  double intercept = 0, objective = 0, dual_value = 0;
+  double f_null = 0, step_size = 0;
+  bool explained = false;  // the null model leaves nothing to explain
+  std::int64_t n_blocks = 0;
+  std::int64_t n_iter = 0, n_support = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
+  std::int64_t n_sweeps = 0, n_cg = 0, n_candidates = 0;
+  std::vector<double> dual;
+  std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
+};
+
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+                                             const WorkingSetOptions& options, ThreadTeam& team);
+
+}  // namespace blockgreedy

@@ -1,0 +1,446 @@
+#include "blockgreedy/subproblem.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace blockgreedy {
+
+namespace {
+
+// What a slice of a parallel product must at least touch, and how many there may be.
+constexpr std::int64_t slice_work = 40000;
+constexpr std::int64_t max_slices = 16;
+
+std::int64_t slices_for(std::int64_t work) { return std::clamp<std::int64_t>(work / slice_work, 1, max_slices); }
+
+double penalty_change(const ModelColumn& column, double from, double to) {
+  const CoordinatePenalty& p = column.penalty;
+  return p.l1 * (std::fabs(to) - std::fabs(from)) + 0.5 * p.l2 * (to - from) * (to + from);
+}
+
+// Free to move both ways without meeting a kink or a bound.
+bool is_smooth_at(const ModelColumn& column, double z) {
+  return (z != 0 || column.penalty.l1 == 0) && z > column.penalty.lower && z < column.penalty.upper &&
+         column.curvature + column.penalty.l2 > 0;
+}
+
+double smooth_gradient(const ModelColumn& column) {
+  const CoordinatePenalty& p = column.penalty;
+  return p.l2 * column.point + (column.point > 0 ? p.l1 : column.point < 0 ? -p.l1 : 0.0);
+}
+
+}  // namespace
+
+template <class F>
+void Subproblem::run(std::int64_t n_parts, std::int64_t work, F&& f) {
+  if (parallel(work)) {
+    team_.for_all(n_parts, [&](std::int64_t part, int) { f(part); });
+  } else {
+    for (std::int64_t part = 0; part < n_parts; ++part) f(part);
+  }
+}
+
+// Σ over fixed runs of rows of f(begin, end).
+template <class F>
+double Subproblem::sum_rows(F&& f) {
+  std::array<double, 64> partial{};
+  run(slices_.count(), n_rows_, [&](std::int64_t slice) {
+    partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
+  });
+  double sum = 0;
+  for (double v : partial) sum += v;
+  return sum;
+}
+
+std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_blocks) {
+  const auto m = static_cast<std::int64_t>(columns.size());
+  n_nonzeros_ = 0;
+  for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
+  if (n_blocks == 0) n_blocks = slices_for(n_nonzeros_ / 2);
+  n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(m, 1));
+  std::vector<std::int32_t> block(static_cast<std::size_t>(m));
+  if (n_blocks > 1) {
+    if (block_of != nullptr) {
+      for (std::size_t k = 0; k < block.size(); ++k) {
+        block[k] = columns[k].feature < 0 ? 0 : block_of[columns[k].feature] % static_cast<std::int32_t>(n_blocks);
+      }
+    } else {  // longest first to the lightest block
+      std::vector<std::int32_t> order(static_cast<std::size_t>(m));
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+        return columns[static_cast<std::size_t>(a)].count > columns[static_cast<std::size_t>(b)].count;
+      });
+      std::vector<std::int64_t> load(static_cast<std::size_t>(n_blocks));
+      for (std::int32_t k : order) {
+        const auto lightest = std::min_element(load.begin(), load.end());
+        block[static_cast<std::size_t>(k)] = static_cast<std::int32_t>(lightest - load.begin());
+        *lightest += columns[static_cast<std::size_t>(k)].count + 4;
+      }
+    }
+    std::vector<ModelColumn> sorted;
+    sorted.reserve(columns.size());
+    block_starts_.assign(1, 0);
+    for (std::int32_t b = 0; b < n_blocks; ++b) {
+      for (std::size_t k = 0; k < block.size(); ++k) {
+        if (block[k] == b) sorted.push_back(columns[k]);
+      }
+      block_starts_.push_back(static_cast<std::int64_t>(sorted.size()));
+    }
+    columns.swap(sorted);
+  } else {
+    block_starts_ = {0, m};
+  }
+  std::int64_t at = 0;
+  const std::int64_t n_slices = slices_for(n_nonzeros_);
+  slice_starts_.assign(1, 0);
+  for (std::int64_t k = 0; k < m; ++k) {
+    columns[static_cast<std::size_t>(k)].start = at;
+    at += columns[static_cast<std::size_t>(k)].count;
+    while (static_cast<std::int64_t>(slice_starts_.size()) < n_slices &&
+           at >= n_nonzeros_ / n_slices * static_cast<std::int64_t>(slice_starts_.size())) {
+      slice_starts_.push_back(k + 1);
+    }
+  }
+  slice_starts_.resize(static_cast<std::size_t>(n_slices), m);
+  slice_starts_.push_back(m);
+  if (static_cast<std::int64_t>(indices_.size()) < n_nonzeros_) {
+    const auto roomy = static_cast<std::size_t>(n_nonzeros_ + n_nonzeros_ / 4);
+    indices_.clear();  // nothing to carry over
+    values_.clear();
+    indices_.resize(roomy);
+    values_.resize(roomy);
+  }
+  return n_blocks;
+}
+
+void Subproblem::reset() {
+  Zd_.assign(static_cast<std::size_t>(n_rows_), 0.0F);
+  for (ModelColumn& column : columns) column.point = column.weight;
+}
+
+double Subproblem::sweep_block(std::int64_t block, float* residual, bool support_only) {
+  double decrease = 0;
+  const std::int64_t end = block_starts_[static_cast<std::size_t>(block) + 1];
+  for (std::int64_t k = block_starts_[static_cast<std::size_t>(block)]; k < end; ++k) {
+    ModelColumn& column = columns[static_cast<std::size_t>(k)];
+    if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
+    const double grad = column.grad + product(column, residual);
+    const double to = column.penalty.prox(column.point, grad, column.curvature);
+    const double step = to - column.point;
+    if (step == 0) continue;
+    decrease += column.penalty.gain(column.point, to, grad, column.curvature);
+    add(column, step, residual);
+    column.point = to;
+  }
+  return decrease;
+}
+
+double Subproblem::sweep(bool support_only) {
+  nonzeros_touched += 2 * n_nonzeros_;
+  const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
+  if (n_blocks == 1) return sweep_block(0, Zd_.data(), support_only);
+  if (static_cast<std::int64_t>(private_.size()) < n_blocks) private_.resize(static_cast<std::size_t>(n_blocks));
+  old_points_.resize(columns.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
+  std::vector<double> change(static_cast<std::size_t>(n_blocks));
+  run(n_blocks, n_nonzeros_, [&](std::int64_t block) {
+    std::vector<float>& own = private_[static_cast<std::size_t>(block)];
+    own.assign(Zd_.begin(), Zd_.end());
+    sweep_block(block, own.data(), support_only);
+    double linear = 0;
+    for (auto k = static_cast<std::size_t>(block_starts_[static_cast<std::size_t>(block)]);
+         k < static_cast<std::size_t>(block_starts_[static_cast<std::size_t>(block) + 1]); ++k) {
+      linear += columns[k].grad * (columns[k].point - old_points_[k]) +
+                penalty_change(columns[k], old_points_[k], columns[k].point);
+    }
+    change[static_cast<std::size_t>(block)] = linear;
+  });
+  return join_blocks(change);
+}
+
+// The blocks moved by u_b = (private residual − Zd) each; finds the step sizes 0 ≤ tau_b ≤ 1 that minimise
+// Σ tau_b linear_b + ½ ‖Zd + Σ tau_b u_b‖², an upper bound of the model that is exact at 0 and 1 in every tau_b.
+double Subproblem::join_blocks(std::vector<double>& linear) {
+  const std::size_t n_blocks = linear.size();
+  const std::size_t n_entries = n_blocks * n_blocks + n_blocks;
+  std::vector<double> partial(n_entries * 64);
+  run(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
+    constexpr std::int64_t chunk = 1024;
+    double* sums = partial.data() + n_entries * static_cast<std::size_t>(slice);
+    for (std::int64_t first = slices_.begin(slice); first < slices_.end(slice); first += chunk) {
+      const std::int64_t count = std::min(chunk, slices_.end(slice) - first);
+      const float* base = Zd_.data() + first;
+      for (std::size_t b = 0; b < n_blocks; ++b) {
+        float* own = private_[b].data() + first;
+        kernels().float_subtract(own, base, count);
+        sums[n_blocks * n_blocks + b] += kernels().float_dense_dot(own, base, count);
+        for (std::size_t c = 0; c <= b; ++c) {
+          sums[b * n_blocks + c] += kernels().float_dense_dot(own, private_[c].data() + first, count);
+        }
+      }
+    }
+  });
+  std::vector<double> gram(n_blocks * n_blocks), slope(n_blocks);
+  for (std::int64_t slice = 0; slice < slices_.count(); ++slice) {
+    const double* sums = partial.data() + n_entries * static_cast<std::size_t>(slice);
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      for (std::size_t c = 0; c <= b; ++c) gram[b * n_blocks + c] += sums[b * n_blocks + c];
+      slope[b] += sums[n_blocks * n_blocks + b];
+    }
+  }
+  for (std::size_t b = 0; b < n_blocks; ++b) {
+    for (std::size_t c = 0; c < b; ++c) gram[c * n_blocks + b] = gram[b * n_blocks + c];
+    slope[b] += linear[b];
+  }
+  std::vector<double> tau(n_blocks, 0.0), along = slope;  // along: gradient in tau
+  for (int round = 0; round < 200; ++round) {
+    double largest = 0;
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      const double curvature = gram[b * n_blocks + b];
+      if (!(curvature > 0)) {
+        continue;
+      }
+      const double to = std::clamp(tau[b] - along[b] / curvature, 0.0, 1.0);
+      const double step = to - tau[b];
+      if (step == 0) continue;
+      for (std::size_t c = 0; c < n_blocks; ++c) along[c] += step * gram[b * n_blocks + c];
+      tau[b] = to;
+      largest = std::max(largest, std::fabs(step));
+    }
+    if (largest < 1e-3) break;
+  }
+  double change = 0;
+  for (std::size_t b = 0; b < n_blocks; ++b) change += 0.5 * tau[b] * (slope[b] + along[b]);
+  for (std::size_t b = 0; b < n_blocks; ++b) {
+    for (auto k = static_cast<std::size_t>(block_starts_[b]); k < static_cast<std::size_t>(block_starts_[b + 1]);
+         ++k) {
+      if (tau[b] < 1) columns[k].point = old_points_[k] + tau[b] * (columns[k].point - old_points_[k]);
+    }
+  }
+  run(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
+    const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      if (tau[b] > 0) {
+        kernels().float_dense_axpy(private_[b].data() + first, static_cast<float>(tau[b]), Zd_.data() + first, count);
+      }
+    }
+  });
+  return -change;
+}
+
+// q = Σ p_k z_{subset k}, by slices of columns with private sums.
+void Subproblem::forward(const std::vector<std::int32_t>& subset, const std::vector<double>& p,
+                         std::vector<float>& q) {
+  std::int64_t work = 0;
+  for (std::int32_t k : subset) work += columns[static_cast<std::size_t>(k)].count;
+  nonzeros_touched += work;
+  const std::int64_t n_parts = slices_for(work);
+  q.resize(static_cast<std::size_t>(n_rows_));
+  const auto add_range = [&](std::size_t first, std::size_t last, std::vector<float>& sum) {
+    std::fill(sum.begin(), sum.end(), 0.0F);
+    for (std::size_t k = first; k < last; ++k) {
+      if (p[k] == 0) continue;
+      add(columns[static_cast<std::size_t>(subset[k])], p[k], sum.data());
+    }
+  };
+  if (n_parts == 1) {
+    add_range(0, subset.size(), q);
+    return;
+  }
+  std::vector<std::size_t> cuts(1, 0);
+  std::int64_t done = 0;
+  for (std::size_t k = 0; k < subset.size(); ++k) {
+    done += columns[static_cast<std::size_t>(subset[k])].count;
+    while (static_cast<std::int64_t>(cuts.size()) < n_parts &&
+           done >= work / n_parts * static_cast<std::int64_t>(cuts.size())) {
+      cuts.push_back(k + 1);
+    }
+  }
+  cuts.resize(static_cast<std::size_t>(n_parts), subset.size());
+  cuts.push_back(subset.size());
+  if (static_cast<std::int64_t>(private_.size()) < n_parts) private_.resize(static_cast<std::size_t>(n_parts));
+  run(n_parts, work, [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    private_[at].resize(static_cast<std::size_t>(n_rows_));
+    add_range(cuts[at], cuts[at + 1], private_[at]);
+  });
+  run(slices_.count(), n_rows_ * n_parts, [&](std::int64_t slice) {
+    const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
+    std::copy_n(private_[0].data() + first, count, q.data() + first);
+    for (std::int64_t part = 1; part < n_parts; ++part) {
+      kernels().float_dense_axpy(private_[static_cast<std::size_t>(part)].data() + first, 1.0F, q.data() + first,
+                                 count);
+    }
+  });
+}
+
+double Subproblem::solve_on_support(int max_iterations, double stop) {
+  std::vector<std::int32_t> subset;
+  std::int64_t work = 0;
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (is_smooth_at(columns[k], columns[k].point)) {
+      subset.push_back(static_cast<std::int32_t>(k));
+      work += columns[k].count;
+    }
+  }
+  if (subset.empty()) return 0;
+  const std::size_t m = subset.size();
+  const std::int64_t n_parts = slices_for(work);
+  const auto for_subset = [&](auto&& f) {
+    nonzeros_touched += work;
+    run(n_parts, work, [&](std::int64_t part) {
+      const std::size_t end = m * static_cast<std::size_t>(part + 1) / static_cast<std::size_t>(n_parts);
+      for (std::size_t k = m * static_cast<std::size_t>(part) / static_cast<std::size_t>(n_parts); k < end; ++k) {
+        f(k, columns[static_cast<std::size_t>(subset[k])]);
+      }
+    });
+  };
+
+  std::vector<double> r(m), x(m, 0.0), scaled(m), p(m), Ap(m);
+  for_subset([&](std::size_t k, const ModelColumn& column) {
+    r[k] = -(column.grad + product(column, Zd_.data()) + smooth_gradient(column));
+  });
+  const auto inverse = [&](std::size_t k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    return 1.0 / (column.curvature + column.penalty.l2);
+  };
+  double rz = 0;
+  for (std::size_t k = 0; k < m; ++k) {
+    p[k] = scaled[k] = inverse(k) * r[k];
+    rz += r[k] * scaled[k];
+  }
+  std::vector<float> q;
+  double total = 0;
+  for (int iteration = 0; iteration < max_iterations && rz > 0; ++iteration) {
+    ++cg_iterations;
+    forward(subset, p, q);
+    for_subset([&](std::size_t k, const ModelColumn& column) {
+      Ap[k] = product(column, q.data()) + column.penalty.l2 * p[k];
+    });
+    const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
+    if (!(pAp > 0)) break;
+    const double length = rz / pAp;
+    double new_rz = 0;
+    for (std::size_t k = 0; k < m; ++k) {
+      x[k] += length * p[k];
+      r[k] -= length * Ap[k];
+      scaled[k] = inverse(k) * r[k];
+      new_rz += r[k] * scaled[k];
+    }
+    const double decrease = 0.5 * length * rz;
+    total += decrease;
+    if (decrease <= stop * total) break;
+    const double ratio = new_rz / rz;
+    for (std::size_t k = 0; k < m; ++k) p[k] = scaled[k] + ratio * p[k];
+    rz = new_rz;
+  }
+
+  // Clip what changed sign, or left its bounds.
+  std::vector<double> step(m);
+  bool clipped = false;
+  for (std::size_t k = 0; k < m; ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    double to = column.point + x[k];
+    if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
+    to = std::clamp(to, column.penalty.lower, column.penalty.upper);
+    step[k] = to - column.point;
+    if (to == 0) step[k] = -column.point;
+    clipped |= to != column.point + x[k];
+  }
+  const auto change_of = [&](const std::vector<double>& move) {
+    forward(subset, move, q);
+    double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
+      return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin) +
+             0.5 * kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
+    });
+    for (std::size_t k = 0; k < m; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+      change += column.grad * move[k] + penalty_change(column, column.point, column.point + move[k]);
+    }
+    return change;
+  };
+  const auto take = [&](const std::vector<double>& move) {
+    for (std::size_t k = 0; k < m; ++k) {
+      double& point = columns[static_cast<std::size_t>(subset[k])].point;
+      point = move[k] == -point ? 0.0 : point + move[k];
+    }
+    run(slices_.count(), n_rows_, [&](std::int64_t slice) {
+      kernels().float_dense_axpy(q.data() + slices_.begin(slice), 1.0F, Zd_.data() + slices_.begin(slice),
+                                 slices_.end(slice) - slices_.begin(slice));
+    });
+  };
+  double change = change_of(step);
+  if (change <= (clipped ? -0.25 * total : 0.0)) {
+    take(step);
+    return -change;
+  }
+  const double clipped_change = change;
+  // Exact minimum along x: between the points where a coordinate reaches zero or a bound the model is quadratic.
+  change_of(x);
+  double slope = sum_rows([&](std::int64_t begin, std::int64_t end) {
+    return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin);
+  });
+  double curvature = sum_rows([&](std::int64_t begin, std::int64_t end) {
+    return kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
+  });
+  struct Kink {
+    double at;
+    std::size_t k;
+  };
+  std::vector<Kink> kinks;
+  double limit = infinity;
+  for (std::size_t k = 0; k < m; ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    const CoordinatePenalty& penalty = column.penalty;
+    slope += x[k] * (column.grad + smooth_gradient(column));
+    curvature += penalty.l2 * x[k] * x[k];
+    if (x[k] == 0) continue;
+    limit = std::min(limit, (x[k] > 0 ? penalty.upper - column.point : penalty.lower - column.point) / x[k]);
+    if (penalty.l1 > 0 && x[k] * column.point < 0) kinks.push_back({-column.point / x[k], k});
+  }
+  std::sort(kinks.begin(), kinks.end(), [](const Kink& a, const Kink& b) { return a.at < b.at; });
+  double length = 0, at = 0;
+  for (std::size_t i = 0; i <= kinks.size(); ++i) {
+    const double next = std::min(i < kinks.size() ? kinks[i].at : infinity, limit);
+    length = curvature > 0 ? at - slope / curvature : next;
+    if (slope >= 0) length = at;
+    if (length <= next || next == limit) {
+      length = std::min(length, next);
+      break;
+    }
+    slope += (next - at) * curvature;
+    const std::size_t k = kinks[i].k;
+    slope += 2 * columns[static_cast<std::size_t>(subset[k])].penalty.l1 * std::fabs(x[k]);
+    at = next;
+  }
+  if (!(length > 0) || !std::isfinite(length)) length = 0;
+  std::vector<double> move(m);
+  for (std::size_t k = 0; k < m; ++k) move[k] = length * x[k];
+  for (const Kink& kink : kinks) {
+    if (kink.at == length) move[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
+  }
+  change = change_of(move);
+  if (clipped_change < change) {  // clipping lost much, but less than this
+    change = change_of(step);
+    if (change >= 0) return 0;
+    take(step);
+    return -change;
+  }
+  if (!(change < 0)) return 0;
+  take(move);
+  return -change;
+}
+
+double Subproblem::linear_change() const {
+  double sum = 0;
+  for (const ModelColumn& column : columns) {
+    if (column.point != column.weight) {
+      sum += column.grad * (column.point - column.weight) + penalty_change(column, column.weight, column.point);
+    }
+  }
+  return sum;
+}
+
+}  // namespace blockgreedy

@@ -1,0 +1,594 @@
+#include "blockgreedy/working_set.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "blockgreedy/candidates.hpp"
+#include "blockgreedy/subproblem.hpp"
+
+namespace blockgreedy {
+
+namespace {
+
+template <class View>
+class Solver final : public WorkingSet {
+ public:
+  Solver(const View& view, const Target& target, const WorkingSetOptions& options, ThreadTeam& team)
+      : view_(view),
+        target_(target),
+        options_(options),
+        team_(team),
+        slices_(view.n_rows),
+        candidates_(view, target, team),
+        model_(view.n_rows, team) {
+    const auto n = static_cast<std::size_t>(view.n_rows);
+    for (auto* rows : {&t_, &theta_, &new_t_, &new_theta_, &Xd_}) rows->resize(n);
+    root_.resize(n);
+    new_root_.resize(n);
+  }
+
+  void start(double* w, double b) override {
+    w_ = w;
+    intercept = b;
+    const std::int64_t n = view_.n_rows;
+    for (std::int64_t i = 0; i < n; ++i)
+      t_[static_cast<std::size_t>(i)] = b + (target_.offset ? target_.offset[i] : 0.0);
+    penalty_ = 0;
+    n_support = 0;
+    for (std::int64_t j = 0; j < view_.n_cols; ++j) {
+      if (w[j] == 0) continue;
+      ++n_support;
+      penalty_ += target_.penalty.at(j).value(w[j]);
+      view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
+    }
+    Clock clock(*this, Phase::rows);
+    objective = advance(nullptr, 0.0, t_, theta_, root_) + penalty_;
+    f_null = options_.f_null < 0 ? objective : options_.f_null;
+    tol_ = options_.tol * f_null;
+    explained = f_null <= 1e-12 * (options_.f_null < 0 && !target_.offset ? objective : loss_at_zero());
+    clock.next(Phase::gradients);
+    const bool at_zero = n_support == 0 && b == 0 && target_.offset == nullptr;
+    candidates_.begin(theta_.data(), w_, at_zero, room(), found_);
+    n_candidates = candidates_.size();
+    clock.next(Phase::certificate);
+    dual.assign(static_cast<std::size_t>(n), 0.0);
+    dual_value = -infinity;
+    certify();
+    if (dual_value == -infinity) {  // θ = 0 is always feasible, and proves that the objective is at least 0
+      dual_value = 0;
+      try_point(0);
+    }
+  }
+
+  void certify_anyway() override { try_point(static_cast<int>(tuned(10, 2))); }
+  const std::vector<double>& predictions() const override { return t_; }
+
+  bool step() override {
+    Clock clock(*this, Phase::selection);
+    truncated_ = select();
+    clock.next(Phase::copy);
+    copy_columns();
+    clock.next(Phase::sweeps);
+    solve_model(clock);
+    clock.next(Phase::rows);
+    const double moved = search_line();
+    if (moved < 0) return false;
+    ++n_iter;
+    clock.next(Phase::gradients);
+    candidates_.look(theta_.data(), w_, moved, room(), found_);
+    nonzeros_touched = candidates_.nonzeros_touched + model_.nonzeros_touched;
+    n_cg = model_.cg_iterations;
+    clock.next(Phase::certificate);
+    certify();
+    return true;
+  }
+
+ private:
+  class Clock {
+   public:
+    Clock(Solver& solver, Phase phase) : solver_(solver), phase_(phase), since_(seconds_now()) {}
+    ~Clock() { next(phase_); }
+    void next(Phase phase) {
+      const double now = seconds_now();
+      solver_.seconds[static_cast<std::size_t>(phase_)] += now - since_;
+      since_ = now;
+      phase_ = phase;
+    }
+
+   private:
+    Solver& solver_;
+    Phase phase_;
+    double since_;
+  };
+
+  template <class F>
+  void run(std::int64_t n_parts, std::int64_t work, F&& f) {
+    if (team_.size() == 1 || work < min_parallel_work) {
+      for (std::int64_t part = 0; part < n_parts; ++part) f(part);
+    } else {
+      team_.for_all(n_parts, [&](std::int64_t part, int) { f(part); });
+    }
+  }
+
+  template <class F>
+  double sum_rows(std::int64_t cost, F&& f) {
+    std::array<double, 64> partial{};
+    run(slices_.count(), view_.n_rows * cost, [&](std::int64_t slice) {
+      partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
+    });
+    double sum = 0;
+    for (double v : partial) sum += v;
+    return sum;
+  }
+
+  // Predictions t_ + step·direction with their derivatives and curvatures; returns the loss.
+  double advance(const double* direction, double step, std::vector<double>& t, std::vector<double>& theta,
+                 std::vector<float>& root) {
+    const RowRun rows{target_.y,
+                      target_.row_weights,
+                      1.0 / static_cast<double>(view_.n_rows),
+                      target_.loss.delta,
+                      careful_ ? -1.0 : -infinity,
+                      t_.data(),
+                      direction,
+                      step,
+                      t.data(),
+                      theta.data(),
+                      root.data()};
+    const auto advance_rows = loss_kernels(target_.loss).advance;
+    return sum_rows(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(rows, begin, end); });
+  }
+
+  // How many columns may join the working set.
+  std::size_t room() const {
+    return std::max(static_cast<std::size_t>(tuned(0, 200)),
+                    static_cast<std::size_t>(tuned(1, 2.0) * static_cast<double>(n_support)));
+  }
+
+  // The support, unpenalised columns and the proposals of largest predicted decrease. True if some had to wait.
+  bool select() {
+    n_violators = found_.n_violators;
+    chosen_ = found_.support;
+    chosen_.insert(chosen_.end(), found_.proposals.begin(), found_.proposals.end());
+    std::sort(chosen_.begin(), chosen_.end(), [](const Looked& a, const Looked& b) { return a.feature < b.feature; });
+    working_set_size = static_cast<std::int64_t>(chosen_.size());
+    return found_.n_violators > static_cast<std::int64_t>(found_.proposals.size());
+  }
+
+  // The chosen columns, scaled by √h, and their curvatures.
+  void copy_columns() {
+    const std::int64_t n = view_.n_rows;
+    auto& columns = model_.columns;
+    columns.clear();
+    if (target_.fit_intercept) {
+      const double grad = sum_rows(
+          1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(theta_.data() + begin, end - begin); });
+      columns.push_back({-1, true, 0, n, grad, 0, intercept, intercept, {0, 0, -infinity, infinity}});
+    }
+    for (const Looked& entry : chosen_) {
+      const std::int64_t count = view_.count(entry.feature);
+      const bool dense = 3 * count >= n;
+      columns.push_back({entry.feature, dense, 0, dense ? n : count, entry.grad, 0, w_[entry.feature],
+                         w_[entry.feature], target_.penalty.at(entry.feature)});
+    }
+    n_blocks = model_.arrange(options_.block_of, options_.n_blocks);
+    rescale_columns();
+  }
+
+  void rescale_columns() {
+    const std::int64_t n = view_.n_rows;
+    auto& columns = model_.columns;
+    float* values = model_.values();
+    std::int32_t* indices = model_.indices();
+    run(model_.n_slices(), model_.n_nonzeros(), [&](std::int64_t slice) {
+      for (std::int64_t k = model_.slice_begin(slice); k < model_.slice_begin(slice + 1); ++k) {
+        ModelColumn& column = columns[static_cast<std::size_t>(k)];
+        float* z = values + column.start;
+        const std::int64_t j = column.feature;
+        if (j < 0) {
+          std::copy(root_.begin(), root_.end(), z);
+          column.curvature = kernels().float_dense_dot(z, z, n);
+          continue;
+        }
+        const std::int64_t count = view_.count(j);
+        const auto* x = view_.data + view_.start(j);
+        if constexpr (requires { view_.indices; }) {
+          const std::int32_t* at = view_.indices + view_.start(j);
+          if (column.dense) {
+            std::fill(z, z + n, 0.0F);
+            for (std::int64_t i = 0; i < count; ++i)
+              z[at[i]] = static_cast<float>(x[i]) * root_[static_cast<std::size_t>(at[i])];
+            column.curvature = kernels().float_dense_dot(z, z, n);
+          } else {
+            std::copy(at, at + count, indices + column.start);
+            column.curvature = scale_column(at, x, count, root_.data(), z);
+          }
+        } else {
+          column.curvature = scale_column(nullptr, x, count, root_.data(), z);
+        }
+      }
+    });
+  }
+
+  void solve_model(Clock& clock) {
+    model_.reset();
+    double total = 0;
+    if (truncated_) {
+      const int sweeps = static_cast<int>(tuned(2, 3));
+      for (int k = 0; k < sweeps; ++k) total += model_.sweep(k > 0);
+      n_sweeps += sweeps;
+      return;
+    }
+    const bool exact = target_.loss.kind == LossKind::squared;
+    const int cycles = static_cast<int>((exact ? tuned(3, 4) : tuned(4, 1)) * effort_);
+    // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
+    const double stop = std::clamp(tuned(13, 3.0) * std::sqrt(relative_decrease_), tuned(14, 0.003), tuned(6, 0.1));
+    const std::int64_t before = model_.nonzeros_touched;
+    const auto frame = static_cast<double>(candidates_.last_touched + 3 * model_.n_nonzeros());
+    for (int cycle = 0;
+         cycle < cycles || static_cast<double>(model_.nonzeros_touched - before) < tuned(9, 1.0) * frame; ++cycle) {
+      clock.next(Phase::sweeps);
+      double gained = model_.sweep(false);
+      gained += model_.sweep(true);
+      n_sweeps += 2;
+      clock.next(Phase::conjugate_gradients);
+      const double solved =
+          model_.solve_on_support(static_cast<int>(tuned(5, 25) * effort_ * (stop < 0.1 ? 2 : 1)), stop / effort_);
+      total += gained + solved;
+      if (gained + solved <= tuned(7, 0.1) * total) break;
+    }
+  }
+
+  // Where full steps stop paying, the model is solved too coarsely; where they pay well, more than needed.
+  void adapt_effort(double decrease) {
+    relative_decrease_ = decrease / objective;
+    if (decrease > tuned(8, 0.2) * last_decrease_) effort_ = std::min(effort_ * 2, 32.0);
+    else if (decrease < 0.02 * last_decrease_) effort_ = std::max(effort_ / 2, 1.0);
+    last_decrease_ = decrease;
+  }
+
+  // Moves along the model's direction until the objective falls enough. Returns how far θ moved, or −1.
+  double search_line() {
+    const auto& columns = model_.columns;
+    const double linear = model_.linear_change();
+    if (!(linear < 0)) return -1;
+    accumulate_direction();
+    double intercept_step = 0;
+    const double* direction = Xd_.data();
+    for (const ModelColumn& column : columns) {
+      if (column.feature < 0) intercept_step = column.point - column.weight;
+    }
+    double size = 1;
+    for (int trial = 0; trial < 40; ++trial, size *= 0.5) {
+      const double loss = advance(direction, size, new_t_, new_theta_, new_root_);
+      double penalty = 0;
+      std::int64_t support = 0;
+      for (const ModelColumn& column : columns) {
+        if (column.feature < 0) continue;
+        const double to = size == 1 ? column.point : column.weight + size * (column.point - column.weight);
+        if (to != 0) {
+          penalty += column.penalty.value(to);
+          ++support;
+        }
+      }
+      const double trial_objective = loss + penalty;
+      if (trial_objective <= objective + 0.01 * size * linear ||
+          (std::fabs(linear) < 1e-10 * objective && trial_objective < objective)) {
+        for (const ModelColumn& column : columns) {
+          const double to = size == 1 ? column.point : column.weight + size * (column.point - column.weight);
+          if (column.feature >= 0) w_[column.feature] = to;
+        }
+        intercept += size * intercept_step;
+        step_size = size;
+        careful_ = size < 1 || objective - trial_objective > tuned(12, 1e-3) * objective;
+        if (!truncated_ && size == 1) adapt_effort(objective - trial_objective);
+        objective = trial_objective;
+        penalty_ = penalty;
+        n_support = support;
+        const double squared = sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+          double sum = 0;
+          for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+            const double change = new_theta_[i] - theta_[i];
+            sum += change * change;
+          }
+          return sum;
+        });
+        t_.swap(new_t_);
+        theta_.swap(new_theta_);
+        root_.swap(new_root_);
+        return std::max(std::sqrt(squared), 1e-300);
+      }
+    }
+    return -1;
+  }
+
+  // Xd in float64, from the original columns.
+  void accumulate_direction() {
+    moving_.clear();
+    std::int64_t work = 0;
+    double intercept_step = 0;
+    for (const ModelColumn& column : model_.columns) {
+      if (column.feature < 0) intercept_step = column.point - column.weight;
+      else if (column.point != column.weight) {
+        moving_.push_back({column.feature, column.point - column.weight});
+        work += view_.count(column.feature);
+      }
+    }
+    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 40000, 1, 16);
+    const auto n = static_cast<std::size_t>(view_.n_rows);
+    if (static_cast<std::int64_t>(partial_Xd_.size()) < n_parts - 1)
+      partial_Xd_.resize(static_cast<std::size_t>(n_parts - 1));
+    std::vector<std::size_t> cuts(1, 0);
+    std::int64_t done = 0;
+    for (std::size_t k = 0; k < moving_.size(); ++k) {
+      done += view_.count(moving_[k].feature);
+      while (static_cast<std::int64_t>(cuts.size()) < n_parts &&
+             done >= work / n_parts * static_cast<std::int64_t>(cuts.size())) {
+        cuts.push_back(k + 1);
+      }
+    }
+    cuts.resize(static_cast<std::size_t>(n_parts), moving_.size());
+    cuts.push_back(moving_.size());
+    run(n_parts, work, [&](std::int64_t part) {
+      const auto at = static_cast<std::size_t>(part);
+      std::vector<double>& sum = part == 0 ? Xd_ : partial_Xd_[at - 1];
+      sum.assign(n, part == 0 ? intercept_step : 0.0);
+      double* out = sum.data();
+      for (std::size_t k = cuts[at]; k < cuts[at + 1]; ++k) {
+        const double step = moving_[k].step;
+        view_.for_each_nonzero(moving_[k].feature, [=](std::int32_t i, double x) { out[i] += step * x; });
+      }
+    });
+    if (n_parts > 1) {
+      run(slices_.count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
+        for (std::int64_t part = 1; part < n_parts; ++part) {
+          const double* from = partial_Xd_[static_cast<std::size_t>(part - 1)].data();
+          double* to = Xd_.data();
+          for (std::int64_t i = slices_.begin(slice); i < slices_.end(slice); ++i) to[i] += from[i];
+        }
+      });
+    }
+  }
+
+  double loss_at_zero() {
+    const std::vector<double> zeros(static_cast<std::size_t>(view_.n_rows));
+    std::vector<double> values(zeros.size());
+    loss_kernels(target_.loss).values(target_.y, zeros.data(), view_.n_rows, target_.loss.delta, values.data());
+    double sum = 0;
+    for (std::int64_t i = 0; i < view_.n_rows; ++i) sum += row_weight(i) * values[static_cast<std::size_t>(i)];
+    return sum;
+  }
+
+  // Looks for a dual point good enough to end the solve, if there is hope for one.
+  void certify() {
+    // What the gap would be at θ itself, and by how much θ breaks the constraints.
+    double complementarity = 0, size = 0;
+    const auto count_in = [&](const Looked& entry) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      const double weight = w_[entry.feature];
+      complementarity += penalty.value(weight) + entry.grad * weight;
+      if (!limits_dual(penalty, entry.grad)) complementarity += penalty.conjugate(-entry.grad);
+      size += penalty.l1 * std::fabs(weight);
+    };
+    for (const Looked& entry : found_.support) count_in(entry);
+    for (const Looked& entry : found_.proposals) count_in(entry);
+    const double to_scale = size * found_.worst / (1 + found_.worst);
+    if (std::fabs(complementarity) + to_scale <= tol_) {
+      try_point(0);
+    } else if (std::fabs(complementarity) <= tuned(11, 1.0) * tol_ && found_.worst <= 0.3 &&
+               found_.n_violators == static_cast<std::int64_t>(found_.proposals.size())) {
+      try_point(static_cast<int>(tuned(10, 2)));
+    }
+  }
+
+  // θ, moved towards the constraints that it breaks, then scaled until it keeps all of them.
+  void try_point(int n_repairs) {
+    std::vector<double>& point = new_theta_;
+    point = theta_;
+    double distance = 0;
+    const bool has_equalities = target_.fit_intercept || has_unpenalised();
+    if (n_repairs > 0 || has_equalities) {
+      repair(point, n_repairs);
+      if (!into_domain(point)) return;
+      distance = std::sqrt(sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          sum += (point[i] - theta_[i]) * (point[i] - theta_[i]);
+        }
+        return sum;
+      }));
+      if (has_equalities && !keeps_equalities(point)) return;
+    }
+    products_.resize(static_cast<std::size_t>(n_column_parts));
+    for (auto& part : products_) part.clear();
+    candidates_.visit_within(point.data(), distance, [&](std::int64_t part, std::int32_t j, double product) {
+      const CoordinatePenalty penalty = target_.penalty.at(j);
+      if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
+    });
+    double worst = 0;
+    for (const auto& part : products_) {
+      for (const Move& entry : part) {
+        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+        if (penalty.l1 > 0 && limits_dual(penalty, entry.step))
+          worst = std::max(worst, std::fabs(entry.step) / penalty.l1);
+      }
+    }
+    const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
+    double value = -conjugate(point, scale);
+    if (target_.offset) {
+      value += scale * sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+                 return std::inner_product(point.data() + begin, point.data() + end, target_.offset + begin, 0.0);
+               });
+    }
+    for (const auto& part : products_) {
+      for (const Move& entry : part) {
+        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+        if (!limits_dual(penalty, entry.step)) value -= penalty.conjugate(-scale * entry.step);
+      }
+    }
+    if (value > dual_value) {
+      dual_value = value;
+      for (std::size_t i = 0; i < dual.size(); ++i) dual[i] = scale * point[i];
+    }
+  }
+
+  bool has_unpenalised() const {
+    return std::any_of(found_.support.begin(), found_.support.end(), [&](const Looked& entry) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      return penalty.l1 == 0 && penalty.l2 == 0;
+    });
+  }
+
+  // Projections onto one broken constraint after the other. They are weighted with the curvatures: rows that can
+  // hardly move stay, and the move is what a coordinate step of the weights would do to θ.
+  void repair(std::vector<double>& point, int n_rounds) {
+    double* theta = point.data();
+    const float* root = root_.data();
+    const auto project = [&](const Looked& entry, bool equality) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      const double product = column_dot(view_, entry.feature, theta);
+      double excess = equality ? product : std::fabs(product) - penalty.l1;
+      if (!equality && (!(excess > 0) || !limits_dual(penalty, product))) return;
+      if (equality && !limits_dual(penalty, product)) return;
+      double curvature = 0;
+      view_.for_each_nonzero(entry.feature, [&](std::int32_t i, double x) {
+        const double z = x * static_cast<double>(root[i]);
+        curvature += z * z;
+      });
+      if (!(curvature > 0)) return;
+      const double step = (equality || product > 0 ? excess : -excess) / curvature;
+      view_.for_each_nonzero(entry.feature, [&](std::int32_t i, double x) {
+        theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      });
+    };
+    const auto project_equalities = [&] {
+      for (const Looked& entry : found_.support) {
+        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+        if (penalty.l1 == 0 && penalty.l2 == 0) project(entry, true);
+      }
+      if (!target_.fit_intercept) return;
+      double sum = 0, curvature = 0;
+      for (std::int64_t i = 0; i < view_.n_rows; ++i) {
+        sum += theta[i];
+        curvature += static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      }
+      const double step = sum / curvature;
+      for (std::int64_t i = 0; i < view_.n_rows; ++i) {
+        theta[i] -= step * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      }
+    };
+    for (int round = 0; round < n_rounds; ++round) {
+      for (const Looked& entry : found_.support) {
+        if (target_.penalty.at(entry.feature).l1 > 0) project(entry, false);
+      }
+      for (const Looked& entry : found_.proposals) project(entry, false);
+      project_equalities();
+    }
+    const int most = has_unpenalised() ? 50 : 2;
+    for (int round = 0; round < most && !keeps_equalities(point); ++round) project_equalities();
+  }
+
+  // To a tenth of what the check in certificate.py allows.
+  bool keeps_equalities(const std::vector<double>& point) {
+    const double length = std::sqrt(std::inner_product(point.begin(), point.end(), point.begin(), 0.0));
+    constexpr double rounding = 1e-13;
+    if (target_.fit_intercept) {
+      const double sum = std::accumulate(point.begin(), point.end(), 0.0);
+      if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
+    }
+    for (const Looked& entry : found_.support) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (penalty.l1 != 0 || penalty.l2 != 0) continue;
+      const double product = column_dot(view_, entry.feature, point.data());
+      if (limits_dual(penalty, product) && !(std::fabs(product) <= rounding * length * entry.norm)) return false;
+    }
+    return true;
+  }
+
+  double row_weight(std::int64_t i) const {
+    return target_.row_weights ? target_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
+  }
+
+  // The nearest point of the conjugate's domain.
+  bool into_domain(std::vector<double>& point) {
+    if (target_.loss.kind == LossKind::squared) return true;
+    for (std::int64_t i = 0; i < view_.n_rows; ++i) {
+      double& v = point[static_cast<std::size_t>(i)];
+      const double weight = row_weight(i), y = target_.y[i];
+      if (target_.loss.kind == LossKind::logistic) v = -y * std::clamp(-y * v, 0.0, weight);
+      else if (target_.loss.kind == LossKind::squared_hinge) v = -y * std::max(-y * v, 0.0);
+      else v = std::clamp(v, -target_.loss.delta * weight, target_.loss.delta * weight);
+    }
+    return true;
+  }
+
+  // Σ ω loss*(y, scale·θ/ω)
+  double conjugate(const std::vector<double>& point, double scale) {
+    const auto conjugates = loss_kernels(target_.loss).conjugates;
+    const double delta = target_.loss.delta;
+    return sum_rows(8, [&](std::int64_t begin, std::int64_t end) {
+      constexpr std::int64_t chunk = 256;
+      std::array<double, chunk> u, value;
+      double sum = 0;
+      for (std::int64_t first = begin; first < end; first += chunk) {
+        const std::int64_t count = std::min(chunk, end - first);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const double weight = row_weight(first + i);
+          double v = weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+          if (target_.loss.kind == LossKind::huber) v = std::clamp(v, -delta, delta);  // may be out by rounding
+          if (target_.loss.kind == LossKind::logistic) v = std::clamp(v, -1.0, 1.0);
+          u[static_cast<std::size_t>(i)] = v;
+        }
+        conjugates(target_.y + first, u.data(), count, delta, value.data());
+        for (std::int64_t i = 0; i < count; ++i) {
+          const double weight = row_weight(first + i);
+          if (weight > 0) sum += weight * value[static_cast<std::size_t>(i)];
+        }
+      }
+      return sum;
+    });
+  }
+
+  double tuned(std::size_t k, double otherwise) const { return options_.tune[k] != 0 ? options_.tune[k] : otherwise; }
+
+  struct Move {
+    std::int32_t feature;
+    double step;
+  };
+
+  View view_;
+  const Target& target_;
+  WorkingSetOptions options_;
+  ThreadTeam& team_;
+  RowSlices slices_;
+  Candidates<View> candidates_;
+  Subproblem model_;
+  double* w_ = nullptr;
+  double penalty_ = 0, tol_ = 0;
+  bool careful_ = true;
+  double relative_decrease_ = 1;
+  double effort_ = 1, last_decrease_ = infinity;
+  bool truncated_ = false;
+  std::vector<double> t_, theta_, new_t_, new_theta_, Xd_;
+  std::vector<float> root_, new_root_;
+  std::vector<std::vector<double>> partial_Xd_;
+  Findings found_;
+  std::vector<Looked> chosen_;
+  std::vector<Move> moving_;
+  std::vector<std::vector<Move>> products_;  // of the columns that a dual point may break
+};
+
+}  // namespace
+
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+                                             const WorkingSetOptions& options, ThreadTeam& team) {
+  return std::visit(
+      [&](const auto& view) -> std::unique_ptr<WorkingSet> {
+        using View = std::remove_cvref_t<decltype(view)>;
+        return std::make_unique<Solver<View>>(view, target, options, team);
+      },
+      matrix);
+}
+
+}  // namespace blockgreedy
