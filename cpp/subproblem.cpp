@@ -15,6 +15,14 @@ constexpr std::int64_t max_slices = 16;
 
 std::int64_t slices_for(std::int64_t work) { return std::clamp<std::int64_t>(work / slice_work, 1, max_slices); }
 
+// Blocks that a sweep works on side by side: enough for the threads that such a size is worth.
+std::int64_t blocks_for(std::int64_t n_nonzeros) {
+  if (n_nonzeros < 60000) return 1;
+  if (n_nonzeros < 2000000) return 2;
+  if (n_nonzeros < 8000000) return 4;
+  return n_nonzeros < 32000000 ? 8 : 16;
+}
+
 double penalty_change(const ModelColumn& column, double from, double to) {
   const CoordinatePenalty& p = column.penalty;
   return p.l1 * (std::fabs(to) - std::fabs(from)) + 0.5 * p.l2 * (to - from) * (to + from);
@@ -58,7 +66,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   const auto m = static_cast<std::int64_t>(columns.size());
   n_nonzeros_ = 0;
   for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
-  if (n_blocks == 0) n_blocks = slices_for(n_nonzeros_ / 2);
+  if (n_blocks == 0) n_blocks = blocks_for(n_nonzeros_);
   n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(m, 1));
   std::vector<std::int32_t> block(static_cast<std::size_t>(m));
   if (n_blocks > 1) {
@@ -92,6 +100,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   } else {
     block_starts_ = {0, m};
   }
+  cut_rounds();
   std::int64_t at = 0;
   const std::int64_t n_slices = slices_for(n_nonzeros_);
   slice_starts_.assign(1, 0);
@@ -115,15 +124,34 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   return n_blocks;
 }
 
+// Blocks meet several times in a sweep, so that a residual is never stale for long. A meeting costs a few passes over
+// the rows per block.
+void Subproblem::cut_rounds() {
+  const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
+  n_rounds_ = n_blocks == 1 ? 1 : std::clamp<std::int64_t>(n_nonzeros_ / (n_rows_ * n_blocks), 1, n_blocks == 2 ? 4 : 8);
+  run_starts_.clear();
+  for (std::int64_t b = 0; b < n_blocks; ++b) {
+    const auto first = block_starts_[static_cast<std::size_t>(b)], last = block_starts_[static_cast<std::size_t>(b) + 1];
+    std::int64_t total = 0, done = 0;
+    for (std::int64_t k = first; k < last; ++k) total += columns[static_cast<std::size_t>(k)].count;
+    run_starts_.push_back(first);
+    std::int64_t k = first;
+    for (std::int64_t round = 1; round < n_rounds_; ++round) {
+      while (k < last && done < total * round / n_rounds_) done += columns[static_cast<std::size_t>(k++)].count;
+      run_starts_.push_back(k);
+    }
+  }
+  run_starts_.push_back(block_starts_.back());
+}
+
 void Subproblem::reset() {
   Zd_.assign(static_cast<std::size_t>(n_rows_), 0.0F);
   for (ModelColumn& column : columns) column.point = column.weight;
 }
 
-double Subproblem::sweep_block(std::int64_t block, float* residual, bool support_only) {
+double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only) {
   double decrease = 0;
-  const std::int64_t end = block_starts_[static_cast<std::size_t>(block) + 1];
-  for (std::int64_t k = block_starts_[static_cast<std::size_t>(block)]; k < end; ++k) {
+  for (std::int64_t k = first; k < last; ++k) {
     ModelColumn& column = columns[static_cast<std::size_t>(k)];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
     const double grad = column.grad + product(column, residual);
@@ -140,29 +168,33 @@ double Subproblem::sweep_block(std::int64_t block, float* residual, bool support
 double Subproblem::sweep(bool support_only) {
   nonzeros_touched += 2 * n_nonzeros_;
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
-  if (n_blocks == 1) return sweep_block(0, Zd_.data(), support_only);
+  if (n_blocks == 1) return sweep_run(0, block_starts_[1], Zd_.data(), support_only);
   if (static_cast<std::int64_t>(private_.size()) < n_blocks) private_.resize(static_cast<std::size_t>(n_blocks));
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
   std::vector<double> change(static_cast<std::size_t>(n_blocks));
-  run(n_blocks, n_nonzeros_, [&](std::int64_t block) {
-    std::vector<float>& own = private_[static_cast<std::size_t>(block)];
-    own.assign(Zd_.begin(), Zd_.end());
-    sweep_block(block, own.data(), support_only);
-    double linear = 0;
-    for (auto k = static_cast<std::size_t>(block_starts_[static_cast<std::size_t>(block)]);
-         k < static_cast<std::size_t>(block_starts_[static_cast<std::size_t>(block) + 1]); ++k) {
-      linear += columns[k].grad * (columns[k].point - old_points_[k]) +
-                penalty_change(columns[k], old_points_[k], columns[k].point);
-    }
-    change[static_cast<std::size_t>(block)] = linear;
-  });
-  return join_blocks(change);
+  double decrease = 0;
+  for (std::int64_t round = 0; round < n_rounds_; ++round) {
+    run(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
+      std::vector<float>& own = private_[static_cast<std::size_t>(block)];
+      own.assign(Zd_.begin(), Zd_.end());
+      const auto at = static_cast<std::size_t>(block * n_rounds_ + round);
+      sweep_run(run_starts_[at], run_starts_[at + 1], own.data(), support_only);
+      double linear = 0;
+      for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]); ++k) {
+        linear += columns[k].grad * (columns[k].point - old_points_[k]) +
+                  penalty_change(columns[k], old_points_[k], columns[k].point);
+      }
+      change[static_cast<std::size_t>(block)] = linear;
+    });
+    decrease += join_blocks(change, round);
+  }
+  return decrease;
 }
 
 // The blocks moved by u_b = (private residual − Zd) each; finds the step sizes 0 ≤ tau_b ≤ 1 that minimise
 // Σ tau_b linear_b + ½ ‖Zd + Σ tau_b u_b‖², an upper bound of the model that is exact at 0 and 1 in every tau_b.
-double Subproblem::join_blocks(std::vector<double>& linear) {
+double Subproblem::join_blocks(const std::vector<double>& linear, std::int64_t round) {
   const std::size_t n_blocks = linear.size();
   const std::size_t n_entries = n_blocks * n_blocks + n_blocks;
   std::vector<double> partial(n_entries * 64);
@@ -211,11 +243,19 @@ double Subproblem::join_blocks(std::vector<double>& linear) {
     }
     if (largest < 1e-3) break;
   }
-  double change = 0;
-  for (std::size_t b = 0; b < n_blocks; ++b) change += 0.5 * tau[b] * (slope[b] + along[b]);
+  double change = 0, full = 0;
   for (std::size_t b = 0; b < n_blocks; ++b) {
-    for (auto k = static_cast<std::size_t>(block_starts_[b]); k < static_cast<std::size_t>(block_starts_[b + 1]);
-         ++k) {
+    change += 0.5 * tau[b] * (slope[b] + along[b]);
+    full += slope[b];
+    for (std::size_t c = 0; c < n_blocks; ++c) full += 0.5 * gram[b * n_blocks + c];
+  }
+  if (full <= 0.5 * change) {  // full steps keep exact zeros: worth more than a little decrease
+    std::fill(tau.begin(), tau.end(), 1.0);
+    change = full;
+  }
+  for (std::size_t b = 0; b < n_blocks; ++b) {
+    const std::size_t at = b * static_cast<std::size_t>(n_rounds_) + static_cast<std::size_t>(round);
+    for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]); ++k) {
       if (tau[b] < 1) columns[k].point = old_points_[k] + tau[b] * (columns[k].point - old_points_[k]);
     }
   }

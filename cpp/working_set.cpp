@@ -243,7 +243,7 @@ class Solver final : public WorkingSet {
   // Where full steps stop paying, the model is solved too coarsely; where they pay well, more than needed.
   void adapt_effort(double decrease) {
     relative_decrease_ = decrease / objective;
-    if (decrease > tuned(8, 0.2) * last_decrease_) effort_ = std::min(effort_ * 2, 32.0);
+    if (decrease > tuned(8, 0.5) * last_decrease_) effort_ = std::min(effort_ * 2, tuned(15, 4.0));
     else if (decrease < 0.02 * last_decrease_) effort_ = std::max(effort_ / 2, 1.0);
     last_decrease_ = decrease;
   }

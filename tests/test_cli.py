@@ -22,14 +22,19 @@ from typer.testing import CliRunner
 import blockgreedy as bg
 from blockgreedy.cli import FitOptions, app
 from blockgreedy.data import text_like
+from blockgreedy.solve import FamilyArguments
 
+FAMILY = ("--method", "thread-greedy")
 ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 # CPU seconds until a process surely iterates: imports take about one, much longer under a sanitizer.
 CPU_SECONDS_TO_START = 30 if "BLOCKGREEDY_SANITIZED" in os.environ else 3
 KEYS = {
-    *("data", "n_samples", "n_features", "nonzeros_X", "loss", "alpha", "alpha_max", "method", "n_blocks"),
-    *("blocks_per_iter", "update", "status", "message", "objective", "f_null", "gap", "relative_gap"),
+    *("data", "n_samples", "n_features", "nonzeros_X", "loss", "alpha", "alpha_max", "method", "fit_intercept"),
+    *("intercept", "status", "message", "objective", "f_null", "gap", "relative_gap"),
     *("nonzeros", "n_iter", "seconds", "check_seconds", "n_threads"),
+}
+FAMILY_KEYS = {
+    *("n_blocks", "blocks_per_iter", "partition", "per_block", "update", "greedy_rule", "scan", "atomic", "seed")
 }
 
 
@@ -61,14 +66,19 @@ def start(*arguments, stderr=subprocess.PIPE, **environment):
     )
 
 
-def test_json_is_the_result_of_the_same_solve(dataset, npz):
-    result = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1, "--blocks", 8, "--tol", 1e-5, "--json")
+@pytest.mark.parametrize("method", ["auto", "thread-greedy"])
+def test_json_is_the_result_of_the_same_solve(dataset, npz, method):
+    arguments = ["--method", method] if method != "auto" else []
+    common = ["--loss", "logistic", "--alpha-ratio", 0.1, "--blocks", 8, "--tol", 1e-5, "--json"]
+    result = fit(npz, *common, *arguments)
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert set(found) >= KEYS
+    assert found["method"] == method
+    assert set(found) & FAMILY_KEYS == (FAMILY_KEYS if method != "auto" else set())
     problem = bg.Problem(dataset.X, dataset.y, loss="logistic", alpha=0.0)
     problem = problem.with_alpha(0.1 * problem.alpha_max)
-    solution = bg.solve(problem, n_blocks=8, tol=1e-5)
+    solution = bg.solve(problem, method, n_blocks=8, tol=1e-5)
     assert found["objective"] == pytest.approx(problem.objective(solution.coef), rel=1e-14)
     assert found["gap"] == solution.gap
     assert found["n_iter"] == solution.n_iter
@@ -76,7 +86,9 @@ def test_json_is_the_result_of_the_same_solve(dataset, npz):
     assert found["alpha"] == problem.alpha
     assert found["relative_gap"] == solution.gap / problem.null_model.objective <= 1e-5
     assert (found["n_samples"], found["n_features"], found["nonzeros_X"]) == (300, 400, dataset.X.nnz)
-    assert (found["status"], found["n_blocks"], found["blocks_per_iter"]) == ("converged", 8, 8)
+    assert found["status"] == "converged"
+    if method != "auto":
+        assert (found["n_blocks"], found["blocks_per_iter"]) == (8, 8)
 
 
 def test_npz_and_svmlight_of_the_same_data_give_the_same_objective(dataset, npz, tmp_path):
@@ -107,6 +119,29 @@ def test_summary_shows_problem_method_and_result(npz):
     assert result.stderr == ""
 
 
+def test_summary_of_the_default_method_has_no_blocks_and_an_intercept_if_asked(dataset, npz):
+    plain = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1)
+    asked = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1, "--intercept")
+    assert (plain.exit_code, asked.exit_code) == (0, 0), plain.output + asked.output
+    for result in (plain, asked):
+        assert "auto" in result.stdout
+        assert "update" not in result.stdout
+        assert "blocks" not in result.stdout
+    assert "intercept" not in plain.stdout
+    problem = bg.Problem(dataset.X, dataset.y, loss="logistic", alpha=0.0, fit_intercept=True)
+    solution = bg.solve(problem.with_alpha(0.1 * problem.alpha_max))
+    assert solution.intercept != 0
+    assert f"{solution.intercept:.10g}" in asked.stdout
+
+
+def test_intercept_is_in_the_json(npz):
+    found = [json.loads(fit(npz, "--alpha-ratio", 0.1, "--json", *extra).stdout) for extra in ((), ("--intercept",))]
+    assert (found[0]["fit_intercept"], found[0]["intercept"]) == (False, 0.0)
+    assert found[1]["fit_intercept"]
+    assert found[1]["intercept"] != 0
+    assert found[1]["f_null"] < found[0]["f_null"]
+
+
 def test_file_names_with_brackets_are_shown_as_they_are(dataset, tmp_path):
     path = tmp_path / "a[bold]b.npz"
     bg.save(dataset, path)
@@ -116,7 +151,8 @@ def test_file_names_with_brackets_are_shown_as_they_are(dataset, tmp_path):
 def test_trace_is_written_and_ends_with_the_result(npz, tmp_path):
     path = tmp_path / "run.csv"
     result = fit(
-        npz, "--alpha-ratio", 0.2, "--trace", path, "--trace-iters", 3, "--max-iter", 20, "--tol", 0, "--json"
+        *(npz, "--alpha-ratio", 0.2, "--method", "thread-greedy", "--trace", path, "--trace-iters", 3),
+        *("--max-iter", 20, "--tol", 0, "--json"),
     )
     assert result.exit_code == 3
     trace = bg.Trace.from_csv(path)
@@ -148,7 +184,7 @@ def test_a_diverged_run_exits_with_3_and_says_what_to_change(tmp_path):
     path = tmp_path / "twins.npz"
     column = np.linspace(-1, 1, 50)[:, None]
     bg.save(bg.Dataset(np.repeat(column, 8, axis=1), column.ravel()), path)
-    result = fit(path, "--alpha-ratio", 0.01, "--blocks", 8, "--update", "add", "--json")
+    result = fit(path, "--alpha-ratio", 0.01, "--method", "thread-greedy", "--blocks", 8, "--update", "add", "--json")
     found = json.loads(result.stdout)
     assert (result.exit_code, found["status"]) == (3, "diverged")
     assert "joint" in found["message"]
@@ -173,19 +209,27 @@ def test_exactly_one_alpha_is_needed(npz, alphas):
     [
         (("--loss", "cubic"), "loss='cubic' is not known; use one of 'squared', 'logistic'"),
         (("--method", "newton"), "method='newton' is not known; use one of 'block-greedy', 'scd'"),
-        (("--update", "maybe"), "update='maybe' is not known"),
-        (("--greedy-rule", "x"), "greedy_rule='x' is not known"),
-        (("--scan", "x"), "scan='x' is not known"),
-        (("--partition", "x"), "partition='x' is not known"),
-        (("--on-divergence", "x"), "on_divergence='x' is not known"),
-        (("--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
+        (("--update", "add"), "update='add' is a setting of the paper's family, which method='auto' does not have"),
+        (("--atomic",), "atomic=True is a setting of the paper's family"),
+        (("--per-block", 0), "per_block=0 is a setting of the paper's family"),
+        (("--on-divergence", "stop"), "on_divergence='stop' is a setting of the paper's family"),
+        (("--partition", "random"), "partition='random' with method='auto' must be a Partition"),
+        ((*FAMILY, "--update", "maybe"), "update='maybe' is not known"),
+        ((*FAMILY, "--per-block", 0), "per_block=0 must be"),
+        ((*FAMILY, "--greedy-rule", "x"), "greedy_rule='x' is not known"),
+        ((*FAMILY, "--scan", "x"), "scan='x' is not known"),
+        ((*FAMILY, "--partition", "x"), "partition='x' is not known"),
+        ((*FAMILY, "--on-divergence", "x"), "on_divergence='x' is not known"),
+        ((*FAMILY, "--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
+        ((*FAMILY, "--intercept"), "method='thread-greedy' does not support fit_intercept; use method='auto'"),
+        (("--blocks", 0), "n_blocks=0 must be a whole number from 1"),
         (("--method", "scd", "--blocks", 5), "fixes n_blocks at 400"),
         (("--tol", -1), "tol=-1.0 must be"),
         (("--threads", 0), "n_threads=0 must be"),
         (("--max-seconds", 0), "max_seconds=0.0 must be above 0"),
         (("--l2", "nan"), "l2=nan must be a finite number"),
         (("--loss", "huber", "--huber-delta", 0), "huber_delta=0.0 must be"),
-        (("--atomic",), "atomic=True needs update='add'"),
+        ((*FAMILY, "--atomic"), "atomic=True needs update='add'"),
         (("--trace", "no/such/folder/t.csv"), "--trace must name a file in an existing folder"),
     ],
 )
@@ -268,9 +312,14 @@ def test_help_has_examples_groups_and_every_loss():
 def test_defaults_are_those_of_the_library():
     library = {**inspect.signature(bg.Problem).parameters, **inspect.signature(bg.solve).parameters}
     shared = [field for field in dataclasses.fields(FitOptions) if field.name in library and field.name != "alpha"]
-    assert len(shared) >= 20
+    assert len(shared) >= 15
     for field in shared:
         assert field.default.default == library[field.name].default, field.name
+    # those of the family are left to the library unless given: the default method refuses them
+    family = [field for field in dataclasses.fields(FitOptions) if field.name in FamilyArguments.__annotations__]
+    assert len(family) >= 7
+    for field in family:
+        assert field.default.default in (None, False), field.name
 
 
 def test_module_and_console_script_print_the_version():

@@ -44,10 +44,11 @@ def test_both_scans_give_the_same_iterates(data, scan):
     assert iterates(problem, FamilyOptions(32, 32, scan=scan), 3) == iterates(problem, FamilyOptions(32, 32), 1)
 
 
+@pytest.mark.parametrize("method", ["auto", "thread-greedy"])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_whole_solutions_do_not_depend_on_threads(data, loss):
+def test_whole_solutions_do_not_depend_on_threads(data, loss, method):
     problem = bg.Problem(data.X, data.y, loss=loss, alpha=1e-3)
-    found = [bg.solve(problem, n_threads=n, max_iter=60, tol=1e-9) for n in THREADS]
+    found = [bg.solve(problem, method, n_threads=n, max_iter=60, tol=1e-9) for n in THREADS]
     for other in found[1:]:
         np.testing.assert_array_equal(other.coef, found[0].coef)
         np.testing.assert_array_equal(other.dual, found[0].dual)

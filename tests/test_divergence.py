@@ -47,7 +47,7 @@ def test_copies_of_a_column_make_concurrent_addition_diverge(rng, loss, kind, n_
 
 def test_two_copies_cycle_exactly_under_squared_loss(rng):
     problem, partition = copies_in_different_blocks(rng, "squared", 2)
-    solution = bg.solve(problem, partition=partition, update="add", tol=1e-10, max_iter=20_000)
+    solution = bg.solve(problem, "thread-greedy", partition=partition, update="add", tol=1e-10, max_iter=20_000)
     assert solution.status == "diverged"
     assert "cycles" in solution.message
 
@@ -55,8 +55,8 @@ def test_two_copies_cycle_exactly_under_squared_loss(rng):
 def test_continue_goes_on_and_returns_the_last_iterate(rng):
     problem, partition = copies_in_different_blocks(rng, "logistic", 16)
     options = {"partition": partition, "update": "add", "tol": 1e-8, "max_iter": 1000}
-    stopped = bg.solve(problem, on_divergence="stop", **options)
-    went_on = bg.solve(problem, on_divergence="continue", **options)
+    stopped = bg.solve(problem, "thread-greedy", on_divergence="stop", **options)
+    went_on = bg.solve(problem, "thread-greedy", on_divergence="continue", **options)
     assert stopped.status == "diverged"
     assert (went_on.status, went_on.n_iter) == ("max_iter", 1000)
     assert went_on.objective == pytest.approx(went_on.trace["objective"][-1], rel=1e-9)
@@ -67,7 +67,9 @@ def test_continue_goes_on_and_returns_the_last_iterate(rng):
 def test_diverging_from_a_warm_start_returns_nothing_worse(rng):
     problem, partition = copies_in_different_blocks(rng, "squared", 4)
     start = bg.solve(problem, tol=1e-3).coef
-    solution = bg.solve(problem, partition=partition, update="add", coef_init=start, tol=1e-12, max_iter=5000)
+    solution = bg.solve(
+        problem, "thread-greedy", partition=partition, update="add", coef_init=start, tol=1e-12, max_iter=5000
+    )
     assert solution.objective <= problem.objective(start) * (1 + ROUNDING)
 
 
@@ -76,7 +78,9 @@ def test_diverging_from_a_warm_start_returns_nothing_worse(rng):
 @pytest.mark.parametrize("n_copies", [4, 16])
 def test_safe_updates_never_raise_the_objective_on_copies(rng, update, loss, n_copies):
     problem, partition = copies_in_different_blocks(rng, loss, n_copies)
-    solution = bg.solve(problem, partition=partition, update=update, tol=1e-7, max_iter=3000, trace_iters=1)
+    solution = bg.solve(
+        problem, "thread-greedy", partition=partition, update=update, tol=1e-7, max_iter=3000, trace_iters=1
+    )
     objective = solution.trace["objective"]
     assert np.all(np.diff(objective) <= 1e-14 * objective[:-1])
     assert solution.status == "converged"
@@ -100,6 +104,7 @@ def test_safe_updates_never_raise_the_objective(seed, loss, update, blocks, per_
     start = np.clip(rng.normal(size=30) * rng.integers(0, 3), problem.penalty.lower, problem.penalty.upper)
     objective = bg.solve(
         problem,
+        "thread-greedy",
         n_blocks=blocks,
         per_block=per_block,
         update=update,
@@ -113,14 +118,14 @@ def test_safe_updates_never_raise_the_objective(seed, loss, update, blocks, per_
 
 def test_line_search_is_reported_when_it_cycles(rng):
     problem, partition = copies_in_different_blocks(rng, "logistic", 8)
-    solution = bg.solve(problem, partition=partition, update="line-search", tol=1e-8, max_iter=5000)
+    solution = bg.solve(problem, "thread-greedy", partition=partition, update="line-search", tol=1e-8, max_iter=5000)
     assert solution.status == "diverged"
     assert solution.objective <= problem.objective(np.zeros(problem.n_features)) * (1 + ROUNDING)
 
 
 def test_a_run_that_goes_on_after_blowing_up_warns_of_nothing_and_is_reported():
     problem = bg.Problem(np.ones((20, 8)), np.arange(20.0), alpha=0.1)
-    solution = bg.solve(problem, n_blocks=8, update="add", on_divergence="continue", max_iter=3000)
+    solution = bg.solve(problem, "thread-greedy", n_blocks=8, update="add", on_divergence="continue", max_iter=3000)
     assert solution.status == "max_iter"
     assert solution.gap == np.inf
     assert "blew up" in solution.message

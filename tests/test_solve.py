@@ -50,22 +50,24 @@ def test_max_seconds_stops_soon_after():
     data = bg.data.text_like(4000, 6000, 60.0, seed=2)
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1e-7)
     began = time.perf_counter()
-    solution = bg.solve(problem, tol=0, max_seconds=0.5)
+    solution = bg.solve(problem, "thread-greedy", tol=0, max_seconds=0.5)
     assert solution.status == "max_seconds"
     assert time.perf_counter() - began < 2.5
 
 
-def test_looser_tolerance_stops_earlier(problem):
-    loose, tight = bg.solve(problem, tol=1e-2), bg.solve(problem, tol=1e-8)
+@pytest.mark.parametrize("method", ["auto", "thread-greedy"])
+def test_looser_tolerance_stops_earlier(problem, method):
+    loose, tight = (bg.solve(problem, method, tol=tol) for tol in (1e-2, 1e-8))
     assert loose.n_iter < tight.n_iter
     for tol, solution in ((1e-2, loose), (1e-8, tight)):
         assert solution.status == "converged"
         assert solution.gap <= tol * problem.null_model.objective
 
 
-def test_warm_start_at_the_solution_needs_no_iteration(problem):
-    solution = bg.solve(problem, tol=1e-8)
-    again = bg.solve(problem, tol=1e-7, coef_init=solution.coef)
+@pytest.mark.parametrize("method", ["auto", "thread-greedy"])
+def test_warm_start_at_the_solution_needs_no_iteration(problem, method):
+    solution = bg.solve(problem, method, tol=1e-8)
+    again = bg.solve(problem, method, tol=1e-7, coef_init=solution.coef)
     assert again.n_iter == 0
     np.testing.assert_array_equal(again.coef, solution.coef)
 
@@ -77,21 +79,22 @@ def test_callback_sees_every_record_and_can_stop(problem):
         seen.append(record)
         return len(seen) == 3
 
-    solution = bg.solve(problem, tol=0, callback=stop_at_third)
+    solution = bg.solve(problem, "thread-greedy", tol=0, callback=stop_at_third)
     assert solution.status == "interrupted"
     assert [r.iteration for r in seen] == [r.iteration for r in solution.trace] == [0, 10, 20]
 
 
 def test_returned_objective_is_that_of_the_returned_weights(problem):
-    for method in ("scd", "greedy", "thread-greedy"):
+    for method in ("auto", "scd", "greedy", "thread-greedy"):
         solution = bg.solve(problem, method, max_iter=500, tol=1e-6)
         assert solution.objective == pytest.approx(problem.objective(solution.coef), rel=1e-13)
         assert solution.objective == min(solution.objective, *solution.trace["objective"] * (1 + 1e-13))
 
 
-def test_zeros_are_exact_and_the_box_is_kept(rng):
+@pytest.mark.parametrize("method", ["auto", "thread-greedy"])
+def test_zeros_are_exact_and_the_box_is_kept(rng, method):
     problem = random_problem(rng, "squared", 0.3, lower=-0.05, upper=0.1)
-    coef = bg.solve(problem, tol=1e-9).coef
+    coef = bg.solve(problem, method, tol=1e-9).coef
     assert np.sum(coef == 0) > 10
     assert np.all((coef >= -0.05) & (coef <= 0.1))
     assert np.any(coef == 0.1) or np.any(coef == -0.05)
@@ -141,7 +144,7 @@ def test_zeros_are_exact_and_the_box_is_kept(rng):
 )
 def test_bad_options_are_named(problem, options, message):
     with pytest.raises(ValueError, match=message):
-        bg.solve(problem, **options)
+        bg.solve(problem, **{"method": "thread-greedy", **options})
 
 
 def test_only_a_problem_can_be_solved(rng):
@@ -150,7 +153,7 @@ def test_only_a_problem_can_be_solved(rng):
 
 
 def test_accepting_more_than_a_block_holds_accepts_all_of_it(problem):
-    all_of_it = bg.solve(problem, n_blocks=4, per_block=10**12, tol=1e-8)
+    all_of_it = bg.solve(problem, "thread-greedy", n_blocks=4, per_block=10**12, tol=1e-8)
     assert all_of_it.status == "converged"
 
 
@@ -163,13 +166,14 @@ def test_a_solver_whose_weights_were_released_says_so(problem):
             use()
 
 
-def test_partition_of_another_matrix_is_refused(problem, rng):
+@pytest.mark.parametrize("method", ["auto", "thread-greedy"])
+def test_partition_of_another_matrix_is_refused(problem, rng, method):
     other = bg.make_partition(random_design(rng, 10, 12), n_blocks=3)
     with pytest.raises(ValueError, match="partition is of 12 features, X has 40"):
-        bg.solve(problem, partition=other)
+        bg.solve(problem, method, partition=other)
     mine = bg.make_partition(problem.X, n_blocks=3)
     with pytest.raises(ValueError, match="n_blocks=4 does not match the partition, which has 3 blocks"):
-        bg.solve(problem, partition=mine, n_blocks=4)
+        bg.solve(problem, method, partition=mine, n_blocks=4)
 
 
 def test_check_interval_gives_every_block_ten_chances():
@@ -214,6 +218,6 @@ def test_another_signal_handlers_exception_comes_through():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(AlarmError):
-            bg.solve(long_problem(), tol=0, max_seconds=20)
+            bg.solve(long_problem(), "thread-greedy", tol=0, max_seconds=20)
     finally:
         signal.signal(signal.SIGALRM, previous)

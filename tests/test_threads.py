@@ -13,6 +13,7 @@ from blockgreedy.backends.cpu import resolve_threads
 from conftest import SANITIZED
 
 pytestmark = pytest.mark.threads
+both = pytest.mark.parametrize("method", ["auto", "thread-greedy"])
 
 
 def make_problem():
@@ -20,11 +21,11 @@ def make_problem():
     return bg.Problem(data.X, data.y, loss="logistic", alpha=1e-4)
 
 
-def fit(_=None):
-    return bg.solve(make_problem(), n_threads=2, max_iter=20).coef
+def fit(method="auto"):
+    return bg.solve(make_problem(), method, n_threads=2, max_iter=20).coef
 
 
-def count_threads(_=None):
+def count_threads(method):
     """(threads asked for by default, most threads alive during a fit)"""
     peak = []
 
@@ -32,51 +33,56 @@ def count_threads(_=None):
         peak.append(len(os.listdir("/proc/self/task")))
 
     before = len(os.listdir("/proc/self/task"))
-    bg.solve(make_problem(), max_iter=50, callback=look)
+    bg.solve(make_problem(), method, max_iter=50, callback=look)
     return resolve_threads(), max(peak) - before
 
 
-def test_a_forked_child_fits_after_its_parent_did():
-    expected = fit()
+@both
+def test_a_forked_child_fits_after_its_parent_did(method):
+    expected = fit(method)
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        results = pool.map_async(fit, range(4)).get(timeout=120)
+        results = pool.map_async(fit, [method] * 4).get(timeout=120)
     for coef in results:
         np.testing.assert_array_equal(coef, expected)
 
 
 @pytest.mark.skipif(SANITIZED == "thread", reason="ThreadSanitizer cannot start threads after a multi-threaded fork")
-def test_a_child_forked_from_inside_a_fit_can_fit():
+@both
+def test_a_child_forked_from_inside_a_fit_can_fit(method):
     outcome = []
 
     def fork_once(record):
-        if record.iteration == 10:
-            child = multiprocessing.get_context("fork").Process(target=fit)
+        if record.iteration > 0 and not outcome:
+            child = multiprocessing.get_context("fork").Process(target=fit, args=(method,))
             child.start()
             child.join(60)
             outcome.append(child.exitcode)
 
-    bg.solve(make_problem(), n_threads=2, max_iter=30, tol=0, callback=fork_once)
+    bg.solve(make_problem(), method, n_threads=2, max_iter=30, tol=0, callback=fork_once)
     assert outcome == [0]
 
 
-def test_joblib_workers_do_not_oversubscribe():
+@both
+def test_joblib_workers_do_not_oversubscribe(method):
     n_jobs = 2
     allowed = max(1, joblib.cpu_count() // n_jobs)
-    results = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(count_threads)(i) for i in range(2))
+    results = joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(count_threads)(method) for _ in range(2))
     for asked, extra in results:
         assert asked <= allowed
         assert extra <= allowed - 1
 
 
-def test_no_thread_outlives_a_solve():
+@both
+def test_no_thread_outlives_a_solve(method):
     before = len(os.listdir("/proc/self/task"))
-    fit()
+    fit(method)
     assert len(os.listdir("/proc/self/task")) == before
 
 
-def test_solves_in_several_python_threads_do_not_disturb_each_other():
-    expected, results = fit(), {}
-    workers = [threading.Thread(target=lambda k=k: results.update({k: fit()})) for k in range(3)]
+@both
+def test_solves_in_several_python_threads_do_not_disturb_each_other(method):
+    expected, results = fit(method), {}
+    workers = [threading.Thread(target=lambda k=k: results.update({k: fit(method)})) for k in range(3)]
     for worker in workers:
         worker.start()
     for worker in workers:

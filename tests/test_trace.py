@@ -7,7 +7,7 @@ from conftest import random_problem
 
 
 def test_csv_round_trip_is_exact(rng, tmp_path):
-    trace = bg.solve(random_problem(rng), tol=1e-8, trace_iters=7).trace
+    trace = bg.solve(random_problem(rng), "thread-greedy", tol=1e-8, trace_iters=7).trace
     trace.to_csv(tmp_path / "t.csv")
     again = Trace.from_csv(tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines()[0] == ",".join(COLUMNS)
@@ -28,7 +28,7 @@ def test_unknown_column_is_refused():
 
 def test_records_follow_the_asked_iterations(rng):
     problem = random_problem(rng, "logistic", 0.01)
-    trace = bg.solve(problem, tol=0, max_iter=40, n_blocks=8, trace_iters=7).trace
+    trace = bg.solve(problem, "thread-greedy", tol=0, max_iter=40, n_blocks=8, trace_iters=7).trace
     assert list(trace["iteration"]) == [0, 7, 14, 21, 28, 35, 40]
     objective = [problem.objective(w) for w in [np.zeros(40)]]
     assert trace["objective"][0] == pytest.approx(objective[0], rel=1e-14)
@@ -39,10 +39,10 @@ def test_counters_follow_the_blocks(rng):
     problem = random_problem(rng, "logistic", 0.01, p=40)
     partition = bg.make_partition(problem.X, n_blocks=8, kind="random", seed=3)
     loads = partition.nonzeros(problem.X)
-    trace = bg.solve(problem, partition=partition, tol=0, max_iter=20, trace_iters=10).trace
+    trace = bg.solve(problem, "thread-greedy", partition=partition, tol=0, max_iter=20, trace_iters=10).trace
     assert list(trace["nonzeros_touched"]) == [0, 10 * problem.X.nnz, 20 * problem.X.nnz]
     assert list(trace["critical_nonzeros"]) == [0, 10 * loads.max(), 20 * loads.max()]
-    coef = bg.solve(problem, partition=partition, tol=0, max_iter=20).coef
+    coef = bg.solve(problem, "thread-greedy", partition=partition, tol=0, max_iter=20).coef
     assert trace["active_blocks"][-1] == len(set(partition.block_of[np.flatnonzero(coef)]))
     assert trace["nonzeros"][-1] == np.count_nonzero(coef)
 
@@ -65,7 +65,7 @@ def test_counters_of_random_selections_are_those_of_the_selected_blocks(rng):
 def test_records_follow_the_asked_seconds():
     data = bg.data.text_like(2000, 3000, 40.0, seed=1)
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1e-6)
-    trace = bg.solve(problem, tol=0, max_seconds=1.0, trace_seconds=0.2).trace
+    trace = bg.solve(problem, "thread-greedy", tol=0, max_seconds=1.0, trace_seconds=0.2).trace
     steps = np.diff(trace["seconds"])
     assert len(trace) >= 3
     assert np.all(steps[:-1] >= 0.19)

@@ -65,8 +65,10 @@ def measure(peers: list[Peer], name: str, ratio: float, repeats: int, limit: flo
                     times = [fresh(folder, peer, loss, alpha, 1, limit) for _ in range(repeats)]
                     objective = data.objective(np.load(folder / "coef.npy"), loss, alpha)
                     row |= {"seconds": statistics.median(times), "objective": objective}
-                except (RuntimeError, subprocess.TimeoutExpired) as error:
-                    row["message"] = str(error).replace(str(folder), "")[-200:]
+                except subprocess.TimeoutExpired:
+                    row["message"] = f"passed {limit:g} s"
+                except RuntimeError as error:
+                    row["message"] = str(error)[:200]
                 rows.append(row)
                 print(f"{loss} {peer.name}: {row.get('seconds', row.get('message'))}", flush=True)
             best = reference(data, loss, alpha)

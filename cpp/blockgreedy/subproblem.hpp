@@ -70,8 +70,9 @@ class Subproblem {
     else kernels().float_axpy(indices_.data() + column.start, z, column.count, static_cast<float>(step), v);
   }
   void forward(const std::vector<std::int32_t>& subset, const std::vector<double>& p, std::vector<float>& q);
-  double sweep_block(std::int64_t block, float* residual, bool support_only);
-  double join_blocks(std::vector<double>& block_change);
+  double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
+  void cut_rounds();
+  double join_blocks(const std::vector<double>& linear, std::int64_t round);
   bool parallel(std::int64_t work) const { return team_.size() > 1 && work >= min_parallel_work; }
   template <class F>
   void run(std::int64_t n_parts, std::int64_t work, F&& f);
@@ -84,7 +85,9 @@ class Subproblem {
   std::int64_t n_nonzeros_ = 0;
   std::vector<std::int32_t> indices_;
   std::vector<float> values_;
+  std::int64_t n_rounds_ = 1;
   std::vector<std::int64_t> block_starts_, slice_starts_;
+  std::vector<std::int64_t> run_starts_;  // block b in round r: run_starts_[b·n_rounds + r] …
   std::vector<float> Zd_;
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;

@@ -27,9 +27,9 @@ import blockgreedy
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.data import Dataset, load
 from blockgreedy.losses import LOSSES
-from blockgreedy.options import PRESETS, resolve_blocks
+from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.problem import Problem
-from blockgreedy.solve import Solution, solve
+from blockgreedy.solve import FamilyArguments, Solution, solve
 from blockgreedy.trace import Record
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
@@ -84,6 +84,7 @@ def _option(panel: str, default: Any, names: str, help: str) -> Any:
 
 
 _of_problem, _of_method = partial(_option, "Problem"), partial(_option, "Method")
+_of_family = partial(_option, "Family (methods other than auto)")
 _of_stopping, _of_output = partial(_option, "Stopping"), partial(_option, "Output")
 _TRACE = typer.Option("--trace", help="Write the run over time to this CSV file.", rich_help_panel="Output")
 
@@ -98,24 +99,29 @@ class FitOptions:
     alpha_ratio: float | None = _of_problem(None, "--alpha-ratio", "The same, as a fraction of alpha_max.")
     l2: float = _of_problem(0.0, "--l2", "Adds l2/2·‖w‖².")
     positive: bool = _of_problem(False, "--positive", "Only weights of at least 0.")
+    fit_intercept: bool = _of_problem(False, "--intercept", "Fit an intercept, free of penalty.")
     huber_delta: float = _of_problem(1.35, "--huber-delta", "Where the Huber loss turns linear.")
 
-    method: str = _of_method("thread-greedy", "--method", f"Preset of B and P: {', '.join(PRESETS)}.")
-    n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks, B; 32 unless the method fixes it.")
-    blocks_per_iter: int | None = _of_method(None, "--blocks-per-iter", "Blocks per iteration, P.")
-    per_block: int = _of_method(1, "--per-block", "Features accepted per block.")
-    partition: str | None = _of_method(None, "--partition", "Blocks: random (usual), contiguous, clustered.")
-    update: str = _of_method("joint", "--update", "joint, sweep (both safe), add, line-search (may diverge).")
-    greedy_rule: str = _of_method("gain", "--greedy-rule", "What accept compares: gain, step.")
-    scan: str = _of_method("slices", "--scan", "How threads share a scan: slices, blocks.")
-    atomic: bool = _of_method(False, "--atomic", "Add concurrently, as the paper did; not repeatable.")
-    seed: int = _of_method(0, "--seed", "Of the random blocks and of their choice.")
+    method: str = _of_method("auto", "--method", f"auto (the fastest), or one of the family: {', '.join(PRESETS)}.")
+    n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks; the family's B, 32 unless it is fixed.")
+    seed: int = _of_method(0, "--seed", "Of the family's random blocks and of their choice.")
     n_threads: int | None = _of_method(None, "--threads", "Threads; usually all the process may use.")
+
+    # None leaves the choice to the library, which refuses these with the default method.
+    partition: str | None = _of_family(None, "--partition", "Blocks: random (usual), contiguous, clustered.")
+    blocks_per_iter: int | None = _of_family(None, "--blocks-per-iter", "Blocks per iteration, P.")
+    per_block: int | None = _of_family(None, "--per-block", "Features accepted per block (1).")
+    update: str | None = _of_family(
+        None, "--update", "joint (usual), sweep (both safe), add, line-search (may diverge)."
+    )
+    greedy_rule: str | None = _of_family(None, "--greedy-rule", "What accept compares: gain (usual), step.")
+    scan: str | None = _of_family(None, "--scan", "How threads share a scan: slices (usual), blocks.")
+    atomic: bool = _of_family(False, "--atomic", "Add concurrently, as the paper did; not repeatable.")
+    on_divergence: str | None = _of_family(None, "--on-divergence", "stop at the best point (usual), or continue.")
 
     tol: float = _of_stopping(1e-4, "--tol", "Duality gap to reach, relative to the null model's objective.")
     max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most.")
     max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, checks included.")
-    on_divergence: str = _of_stopping("stop", "--on-divergence", "stop at the best point, or continue.")
 
     trace: Annotated[Path | None, _TRACE] = None
     trace_iters: int | None = _of_output(None, "--trace-iters", "A record every so many iterations.")
@@ -124,7 +130,11 @@ class FitOptions:
     quiet: bool = _of_output(False, "--quiet -q", "No progress line.")
 
     def of_solve(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in signature(solve).parameters if hasattr(self, name)}
+        asked = {name: getattr(self, name) for name in signature(solve).parameters if hasattr(self, name)}
+        return asked | {name: v for name, v in self.of_family().items() if v is not None and v is not False}
+
+    def of_family(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FamilyArguments.__annotations__ if hasattr(self, name)}
 
 
 class Progress:
@@ -185,7 +195,7 @@ def fit(options: FitOptions) -> None:
     [bold]Examples[/]
     [cyan]blockgreedy fit reuters.svm --loss logistic --alpha-ratio 0.01[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
-    [cyan]blockgreedy fit data.npz --alpha 1e-4 --update add --trace run.csv[/]
+    [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
     if (options.alpha is None) == (options.alpha_ratio is None):
         _fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
@@ -231,7 +241,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
-    settings = _pick(options, "loss l2 positive huber_delta")
+    settings = _pick(options, "loss l2 positive fit_intercept huber_delta")
     problem = Problem(dataset.X, dataset.y, alpha=options.alpha or 0.0, **settings)
     if options.alpha_ratio is None:
         return problem
@@ -242,22 +252,35 @@ def _problem(options: FitOptions, dataset: Dataset) -> Problem:
 
 def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: Solution) -> dict[str, Any]:
     """Everything the run has to say; the keys are those of --json."""
-    B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, None)
     return {
         "data": str(options.data),
         **_pick(problem, "n_samples n_features"),
         "nonzeros_X": int(dataset.X.nnz),
-        **_pick(problem, "alpha alpha_max l2"),
+        **_pick(problem, "alpha alpha_max l2 fit_intercept"),
         **_pick(options, "loss positive method tol"),
-        "n_blocks": B,
-        "blocks_per_iter": P,
-        "partition": solution.partition.kind if solution.partition is not None else None,
-        **_pick(options, "per_block update greedy_rule scan atomic seed"),
+        **_family_facts(options, problem, solution),
         "n_threads": resolve_threads(options.n_threads),
         **_pick(solution, "status message objective gap"),
         "f_null": problem.null_model.objective,
         "relative_gap": _ratio(solution.gap, problem.null_model.objective),
-        **_pick(solution, "nonzeros n_iter seconds check_seconds"),
+        **_pick(solution, "intercept nonzeros n_iter seconds check_seconds"),
+    }
+
+
+def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """The settings of the family; the default method has none of them."""
+    if options.method not in PRESETS or solution.partition is None:
+        return {}
+    B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, None)
+    used = FamilyOptions(B, P)
+    given = {name: value for name, value in options.of_family().items() if value is not None}
+    return {
+        "n_blocks": B,
+        "blocks_per_iter": P,
+        "partition": solution.partition.kind,
+        **_pick(used, "per_block update greedy_rule scan atomic"),
+        **{name: value for name, value in given.items() if hasattr(used, name)},
+        "seed": options.seed,
     }
 
 
@@ -267,15 +290,20 @@ def _pick(record: Any, names: str) -> dict[str, Any]:
 
 def _summary(f: dict[str, Any], trace: Path | None) -> Table:
     ratio = f"{_ratio(f['alpha'], f['alpha_max']):.3g} of alpha_max {f['alpha_max']:.6g}"
-    bounds = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
-    blocks = f"{f['blocks_per_iter']:,} of {f['n_blocks']:,} {f['partition']} blocks per iteration"
-    how = f"{', atomic' if f['atomic'] else ''}; scan {f['scan']}, seed {f['seed']}, threads {f['n_threads']}"
+    extras = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
+    extras += ", intercept" if f["fit_intercept"] else ""
     rate = f" ({f['n_iter'] / f['seconds']:,.0f} per second)" if f["seconds"] > 0 else ""
     rows = {
         "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros",
-        "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({ratio}){bounds}",
-        "method": f"{f['method']}: {blocks}, {f['per_block']} per block by {f['greedy_rule']}",
-        "update": f["update"] + how,
+        "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({ratio}){extras}",
+        "method": f"{f['method']}; threads {f['n_threads']}",
+    }
+    if "update" in f:
+        blocks = f"{f['blocks_per_iter']:,} of {f['n_blocks']:,} {f['partition']} blocks per iteration"
+        rows["method"] = f"{f['method']}: {blocks}, {f['per_block']} per block by {f['greedy_rule']}"
+        how = f"{', atomic' if f['atomic'] else ''}; scan {f['scan']}, seed {f['seed']}, threads {f['n_threads']}"
+        rows["update"] = f["update"] + how
+    rows |= {
         "status": f["status"],
         "message": f["message"],
         "objective": f"{f['objective']:.10g} (null model {f['f_null']:.6g})",
@@ -284,6 +312,8 @@ def _summary(f: dict[str, Any], trace: Path | None) -> Table:
         "iterations": f"{f['n_iter']:,}{rate}",
         "seconds": f"{f['seconds']:.3f} in iterations, {f['check_seconds']:.3f} in checks",
     }
+    if f["fit_intercept"]:
+        rows["intercept"] = f"{f['intercept']:.10g}"
     if trace is not None:
         rows["trace"] = str(trace)
     table = Table.grid(padding=(0, 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from numpy.typing import NDArray
 
 from ..problems import Cell
 from . import Peer, decades
-
-METHOD = os.environ.get("RACE_METHOD", "auto")
 
 
 class Blockgreedy(Peer):
@@ -33,7 +30,7 @@ class Blockgreedy(Peer):
 
         X, cell, n_threads = prepared
         problem = bg.Problem(X, cell.y, loss=cell.loss, alpha=cell.alpha)
-        solution = bg.solve(problem, method=METHOD, tol=tolerance, n_threads=n_threads)
+        solution = bg.solve(problem, method="auto", tol=tolerance, n_threads=n_threads)
         self.details = {"gap": solution.gap, "solver_status": solution.status}
         return solution.coef
 
