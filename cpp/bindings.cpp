@@ -247,7 +247,7 @@ class PyWorkingSet {
     options.n_blocks = n_blocks;
     options.tol = tol;
     options.f_null = f_null;
-    for (std::size_t k = 0; k < tune.size() && k < 16; ++k) options.tune[k] = tune[k];
+    for (std::size_t k = 0; k < tune.size() && k < 20; ++k) options.tune[k] = tune[k];
     if (block_of) {
       check_size("block_of", block_of->size(), model_.held.n_cols());
       options.block_of = block_of_->data();

@@ -146,7 +146,11 @@ void Subproblem::cut_rounds() {
 
 void Subproblem::reset() {
   Zd_.assign(static_cast<std::size_t>(n_rows_), 0.0F);
-  for (ModelColumn& column : columns) column.point = column.weight;
+  n_nonzeros_ = 0;
+  for (ModelColumn& column : columns) {
+    column.point = column.weight;
+    n_nonzeros_ += column.count;
+  }
 }
 
 double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only) {
@@ -154,7 +158,7 @@ double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* resid
   for (std::int64_t k = first; k < last; ++k) {
     ModelColumn& column = columns[static_cast<std::size_t>(k)];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
-    const double grad = column.grad + product(column, residual);
+    const double grad = column.grad + product(column, residual) + column.extra * column.step();
     const double to = column.penalty.prox(column.point, grad, column.curvature);
     const double step = to - column.point;
     if (step == 0) continue;
@@ -172,7 +176,7 @@ double Subproblem::sweep(bool support_only) {
   if (static_cast<std::int64_t>(private_.size()) < n_blocks) private_.resize(static_cast<std::size_t>(n_blocks));
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
-  std::vector<double> change(static_cast<std::size_t>(n_blocks));
+  std::vector<double> change(static_cast<std::size_t>(n_blocks)), quadratic(change);
   double decrease = 0;
   for (std::int64_t round = 0; round < n_rounds_; ++round) {
     run(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
@@ -180,21 +184,26 @@ double Subproblem::sweep(bool support_only) {
       own.assign(Zd_.begin(), Zd_.end());
       const auto at = static_cast<std::size_t>(block * n_rounds_ + round);
       sweep_run(run_starts_[at], run_starts_[at + 1], own.data(), support_only);
-      double linear = 0;
+      double linear = 0, square = 0;
       for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]); ++k) {
-        linear += columns[k].grad * (columns[k].point - old_points_[k]) +
-                  penalty_change(columns[k], old_points_[k], columns[k].point);
+        const ModelColumn& column = columns[k];
+        const double step = column.point - old_points_[k];
+        linear += (column.grad + column.extra * (old_points_[k] - column.weight)) * step +
+                  penalty_change(column, old_points_[k], column.point);
+        square += column.extra * step * step;
       }
       change[static_cast<std::size_t>(block)] = linear;
+      quadratic[static_cast<std::size_t>(block)] = square;
     });
-    decrease += join_blocks(change, round);
+    decrease += join_blocks(change, quadratic, round);
   }
   return decrease;
 }
 
 // The blocks moved by u_b = (private residual − Zd) each; finds the step sizes 0 ≤ tau_b ≤ 1 that minimise
 // Σ tau_b linear_b + ½ ‖Zd + Σ tau_b u_b‖², an upper bound of the model that is exact at 0 and 1 in every tau_b.
-double Subproblem::join_blocks(const std::vector<double>& linear, std::int64_t round) {
+double Subproblem::join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic,
+                               std::int64_t round) {
   const std::size_t n_blocks = linear.size();
   const std::size_t n_entries = n_blocks * n_blocks + n_blocks;
   std::vector<double> partial(n_entries * 64);
@@ -225,6 +234,7 @@ double Subproblem::join_blocks(const std::vector<double>& linear, std::int64_t r
   for (std::size_t b = 0; b < n_blocks; ++b) {
     for (std::size_t c = 0; c < b; ++c) gram[c * n_blocks + b] = gram[b * n_blocks + c];
     slope[b] += linear[b];
+    gram[b * n_blocks + b] += quadratic[b];
   }
   std::vector<double> tau(n_blocks, 0.0), along = slope;  // along: gradient in tau
   for (int round = 0; round < 200; ++round) {
@@ -340,7 +350,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
 
   std::vector<double> r(m), x(m, 0.0), scaled(m), p(m), Ap(m);
   for_subset([&](std::size_t k, const ModelColumn& column) {
-    r[k] = -(column.grad + product(column, Zd_.data()) + smooth_gradient(column));
+    r[k] = -(column.grad + product(column, Zd_.data()) + column.extra * column.step() + smooth_gradient(column));
   });
   const auto inverse = [&](std::size_t k) {
     const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
@@ -357,7 +367,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     ++cg_iterations;
     forward(subset, p, q);
     for_subset([&](std::size_t k, const ModelColumn& column) {
-      Ap[k] = product(column, q.data()) + column.penalty.l2 * p[k];
+      Ap[k] = product(column, q.data()) + (column.extra + column.penalty.l2) * p[k];
     });
     const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
     if (!(pAp > 0)) break;
@@ -397,7 +407,8 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     });
     for (std::size_t k = 0; k < m; ++k) {
       const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-      change += column.grad * move[k] + penalty_change(column, column.point, column.point + move[k]);
+      change += (column.grad + column.extra * (column.step() + 0.5 * move[k])) * move[k] +
+                penalty_change(column, column.point, column.point + move[k]);
     }
     return change;
   };
@@ -434,8 +445,8 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   for (std::size_t k = 0; k < m; ++k) {
     const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
     const CoordinatePenalty& penalty = column.penalty;
-    slope += x[k] * (column.grad + smooth_gradient(column));
-    curvature += penalty.l2 * x[k] * x[k];
+    slope += x[k] * (column.grad + column.extra * column.step() + smooth_gradient(column));
+    curvature += (penalty.l2 + column.extra) * x[k] * x[k];
     if (x[k] == 0) continue;
     limit = std::min(limit, (x[k] > 0 ? penalty.upper - column.point : penalty.lower - column.point) / x[k]);
     if (penalty.l1 > 0 && x[k] * column.point < 0) kinks.push_back({-column.point / x[k], k});

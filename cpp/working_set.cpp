@@ -21,7 +21,7 @@ class Solver final : public WorkingSet {
         team_(team),
         slices_(view.n_rows),
         candidates_(view, target, team),
-        model_(view.n_rows, team) {
+        model_(team) {
     const auto n = static_cast<std::size_t>(view.n_rows);
     for (auto* rows : {&t_, &theta_, &new_t_, &new_theta_, &Xd_}) rows->resize(n);
     root_.resize(n);
@@ -159,6 +159,7 @@ class Solver final : public WorkingSet {
   // The chosen columns, scaled by √h, and their curvatures.
   void copy_columns() {
     const std::int64_t n = view_.n_rows;
+    choose_rows();
     auto& columns = model_.columns;
     columns.clear();
     if (target_.fit_intercept) {
@@ -173,42 +174,86 @@ class Solver final : public WorkingSet {
                          w_[entry.feature], target_.penalty.at(entry.feature)});
     }
     n_blocks = model_.arrange(options_.block_of, options_.n_blocks);
-    rescale_columns();
-  }
-
-  void rescale_columns() {
-    const std::int64_t n = view_.n_rows;
-    auto& columns = model_.columns;
-    float* values = model_.values();
-    std::int32_t* indices = model_.indices();
     run(model_.n_slices(), model_.n_nonzeros(), [&](std::int64_t slice) {
       for (std::int64_t k = model_.slice_begin(slice); k < model_.slice_begin(slice + 1); ++k) {
         ModelColumn& column = columns[static_cast<std::size_t>(k)];
-        float* z = values + column.start;
-        const std::int64_t j = column.feature;
-        if (j < 0) {
-          std::copy(root_.begin(), root_.end(), z);
-          column.curvature = kernels().float_dense_dot(z, z, n);
-          continue;
-        }
-        const std::int64_t count = view_.count(j);
-        const auto* x = view_.data + view_.start(j);
-        if constexpr (requires { view_.indices; }) {
-          const std::int32_t* at = view_.indices + view_.start(j);
-          if (column.dense) {
-            std::fill(z, z + n, 0.0F);
-            for (std::int64_t i = 0; i < count; ++i)
-              z[at[i]] = static_cast<float>(x[i]) * root_[static_cast<std::size_t>(at[i])];
-            column.curvature = kernels().float_dense_dot(z, z, n);
-          } else {
-            std::copy(at, at + count, indices + column.start);
-            column.curvature = scale_column(at, x, count, root_.data(), z);
-          }
-        } else {
-          column.curvature = scale_column(nullptr, x, count, root_.data(), z);
-        }
+        if (column.dense) copy_dense(column);
+        else copy_sparse(column);
       }
     });
+  }
+
+  void copy_sparse(ModelColumn& column) {
+    if constexpr (requires { view_.indices; }) {
+      const std::int32_t* at = view_.indices + view_.start(column.feature);
+      const auto* x = view_.data + view_.start(column.feature);
+      std::int32_t* indices = model_.indices() + column.start;
+      float* z = model_.values() + column.start;
+      if (!place_.empty()) {
+        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), indices, z);
+        column.count = kept.count;
+        column.curvature = kept.total;
+        column.extra = kept.total - kept.kept;
+      } else {
+        std::copy(at, at + column.count, indices);
+        column.curvature = scale_column(at, x, column.count, root_.data(), z);
+      }
+    }
+  }
+
+  void copy_dense(ModelColumn& column) {
+    float* z = model_.values() + column.start;
+    double dropped = 0;
+    column.count = n_kept_;
+    const auto put = [&](std::size_t i, float value) {
+      const std::int32_t to = place_.empty() ? static_cast<std::int32_t>(i) : place_[i];
+      if (to >= 0) z[to] = value;
+      else dropped += static_cast<double>(value) * static_cast<double>(value);
+    };
+    if (column.feature < 0) {
+      for (std::size_t i = 0; i < root_.size(); ++i) put(i, root_[i]);
+    } else if (place_.empty() && view_.count(column.feature) == view_.n_rows) {
+      scale_column(nullptr, view_.data + view_.start(column.feature), view_.n_rows, root_.data(), z);
+    } else {
+      std::fill(z, z + n_kept_, 0.0F);
+      view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) {
+        put(static_cast<std::size_t>(i), static_cast<float>(x) * root_[static_cast<std::size_t>(i)]);
+      });
+    }
+    column.extra = dropped;
+    column.curvature = kernels().float_dense_dot(z, z, n_kept_) + dropped;
+  }
+
+  // Leaves out the rows of least curvature, which together hold next to none of it: on nearly separable problems
+  // most rows. The quadratic model is not exact anyway; the diagonal still counts them.
+  void choose_rows() {
+    const std::int64_t n = view_.n_rows;
+    place_.clear();
+    n_kept_ = n;
+    const double share = target_.loss.kind == LossKind::squared ? 0.0 : std::min(tuned(16, 0.05), tuned(17, 0.3) * std::sqrt(relative_decrease_));
+    if (share > 0) {
+      // A histogram by exponent and leading bits finds the cut without sorting.
+      constexpr int shift = 20;
+      std::vector<double> mass(1 << 11);
+      const auto bin_of = [](float root) { return __builtin_bit_cast(std::uint32_t, root) >> shift; };
+      double total = 0;
+      for (float root : root_) {
+        const double h = static_cast<double>(root) * static_cast<double>(root);
+        mass[bin_of(root)] += h;
+        total += h;
+      }
+      std::uint32_t cut = 0;
+      for (double below = mass[0]; below <= share * total && cut + 1 < mass.size(); below += mass[cut]) ++cut;
+      std::int64_t kept = 0;
+      for (float root : root_) kept += bin_of(root) >= cut;
+      if (4 * kept < 3 * n) {
+        place_.resize(static_cast<std::size_t>(n));
+        std::int32_t next = 0;
+        for (std::size_t i = 0; i < place_.size(); ++i) place_[i] = bin_of(root_[i]) >= cut ? next++ : -1;
+        n_kept_ = kept;
+      }
+    }
+    model_.set_rows(n_kept_);
   }
 
   void solve_model(Clock& clock) {
@@ -223,7 +268,7 @@ class Solver final : public WorkingSet {
     const bool exact = target_.loss.kind == LossKind::squared;
     const int cycles = static_cast<int>((exact ? tuned(3, 4) : tuned(4, 1)) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
-    const double stop = std::clamp(tuned(13, 3.0) * std::sqrt(relative_decrease_), tuned(14, 0.003), tuned(6, 0.1));
+    const double stop = std::clamp(tuned(13, 3.0) * std::sqrt(relative_decrease_), tuned(14, 0.05), tuned(6, 0.1));
     const std::int64_t before = model_.nonzeros_touched;
     const auto frame = static_cast<double>(candidates_.last_touched + 3 * model_.n_nonzeros());
     for (int cycle = 0;
@@ -234,7 +279,7 @@ class Solver final : public WorkingSet {
       n_sweeps += 2;
       clock.next(Phase::conjugate_gradients);
       const double solved =
-          model_.solve_on_support(static_cast<int>(tuned(5, 25) * effort_ * (stop < 0.1 ? 2 : 1)), stop / effort_);
+          model_.solve_on_support(static_cast<int>(tuned(5, 25) * (stop < 0.1 ? 2 : 1)), stop);
       total += gained + solved;
       if (gained + solved <= tuned(7, 0.1) * total) break;
     }
@@ -572,6 +617,8 @@ class Solver final : public WorkingSet {
   bool truncated_ = false;
   std::vector<double> t_, theta_, new_t_, new_theta_, Xd_;
   std::vector<float> root_, new_root_;
+  std::vector<std::int32_t> place_;  // of each row in the model, -1 if left out; empty if all are in
+  std::int64_t n_kept_ = 0;
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
   std::vector<Looked> chosen_;

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
@@ -53,7 +53,11 @@ def make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype):
     return plain(X, y, loss, ratio, **options)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+# A random seed cannot be shrunk, and the tracing behind explanations makes the oracle a hundred times slower.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+
+
+@settings(max_examples=200, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 2**32 - 1),
     loss=st.sampled_from(LOSSES),
@@ -75,8 +79,7 @@ def test_any_problem_is_solved_and_proved(seed, loss, rows, weights, box, l2, in
     best, f_null = case.minimum(), case.null()
     assert problem.null_model.objective == pytest.approx(f_null, rel=1e-6, abs=1e-9)
     assert solution.objective <= best + tol * f_null * (1 + 1e-6) + 1e-13
-    assert solution.objective >= best - 1e-5 * f_null  # the dual point below says more
-    assert case.dual(solution.dual) <= best + 1e-12
+    assert case.dual(solution.dual) <= best + 1e-12 * max(1.0, best)  # so f* is no lower than the gap says
 
 
 @pytest.mark.parametrize("loss", LOSSES)

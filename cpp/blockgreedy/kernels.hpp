@@ -34,6 +34,12 @@ template <class View>
 using SumsFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const double* r,
                               const double* weights, ColumnSums* out);
 
+// Where a column's kept rows went, how many there are, and Σ z² over the kept and over all of its rows.
+struct KeptRows {
+  std::int64_t count;
+  double kept, total;
+};
+
 struct LossKernels {
   void (*derivs)(const double* y, const double* t, std::int64_t n, double delta, double* out);
   void (*values)(const double* y, const double* t, std::int64_t n, double delta, double* out);
@@ -66,6 +72,11 @@ struct Kernels {
   // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
   double (*scale_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z);
   double (*scale_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z);
+  // The same for rows with place ≥ 0 only, which are renumbered.
+  KeptRows (*pick_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root,
+                       const std::int32_t* place, std::int32_t* at_out, float* z);
+  KeptRows (*pick_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
+                       const std::int32_t* place, std::int32_t* at_out, float* z);
   // For the columns first … first + count.
   SumsFunction<CscView<float>> csc_sums_f32;
   SumsFunction<CscView<double>> csc_sums_f64;
@@ -113,6 +124,14 @@ inline double scale_column(const std::int32_t* at, const float* x, std::int64_t 
 }
 inline double scale_column(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z) {
   return kernels().scale_f64(at, x, n, root, z);
+}
+inline KeptRows pick_rows(const std::int32_t* at, const float* x, std::int64_t n, const float* root,
+                          const std::int32_t* place, std::int32_t* at_out, float* z) {
+  return kernels().pick_f32(at, x, n, root, place, at_out, z);
+}
+inline KeptRows pick_rows(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
+                          const std::int32_t* place, std::int32_t* at_out, float* z) {
+  return kernels().pick_f64(at, x, n, root, place, at_out, z);
 }
 inline void column_sums(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {

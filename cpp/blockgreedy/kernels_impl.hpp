@@ -268,6 +268,24 @@ double scale_loop(const std::int32_t* at, const T* x, std::int64_t n, const floa
   return sum;
 }
 
+// No branches: whether a row is kept is as good as random. z and at_out have room for all n.
+template <class T>
+KeptRows pick_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* root, const std::int32_t* place,
+                   std::int32_t* at_out, float* z) {
+  std::int64_t out = 0;
+  float kept = 0, total = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    const std::int32_t to = place[at[k]];
+    const float value = static_cast<float>(x[k]) * root[at[k]];
+    at_out[out] = to;
+    z[out] = value;
+    total += value * value;
+    kept += to >= 0 ? value * value : 0.0F;
+    out += to >= 0;
+  }
+  return {out, static_cast<double>(kept), static_cast<double>(total)};
+}
+
 template <class T, bool weighted>
 BLOCKGREEDY_INLINE ColumnSums sparse_sums(const std::int32_t* at, const T* x, std::int64_t n, const double* r,
                                           const double* weights) {
@@ -347,6 +365,8 @@ const Kernels BLOCKGREEDY_TABLE = {
     float_subtract_loop,
     scale_loop<float>,
     scale_loop<double>,
+    pick_loop<float>,
+    pick_loop<double>,
     csc_sums<float>,
     csc_sums<double>,
     dense_sums<float>,

@@ -2,7 +2,8 @@
 //
 //   min over d   Σ_j grad_j d_j + ½ ‖Z d‖² + Σ_j penalty_j(w_j + d_j),   Z = diag(√h) X_W in float32,
 //
-// h the loss's curvatures. Columns live in blocks; a sweep improves every block against a private residual Zd and
+// h the loss's curvatures. Rows that hold next to nothing of the curvature may be left out of Z; what they would add to
+// the diagonal is kept (`extra`). Columns live in blocks; a sweep improves every block against a private residual Zd and
 // joins the blocks' moves by the best step size for each. Conjugate gradients then solve the system that is left
 // once signs are fixed. Everything depends on the blocks and slices, never on who executes them.
 #pragma once
@@ -25,11 +26,19 @@ struct ModelColumn {
   double grad, curvature;  // of the loss, at d = 0
   double weight, point;    // w_j, and w_j + d_j
   CoordinatePenalty penalty;
+  double extra = 0;  // the part of the curvature that Z does not have
+
+  double step() const { return point - weight; }
 };
 
 class Subproblem {
  public:
-  Subproblem(std::int64_t n_rows, ThreadTeam& team) : n_rows_(n_rows), slices_(n_rows), team_(team) {}
+  explicit Subproblem(ThreadTeam& team) : slices_(1), team_(team) {}
+
+  void set_rows(std::int64_t n_rows) {
+    n_rows_ = n_rows;
+    slices_ = RowSlices(n_rows);
+  }
 
   std::vector<ModelColumn> columns;  // in order of blocks
 
@@ -42,7 +51,7 @@ class Subproblem {
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
   std::int64_t slice_begin(std::int64_t slice) const { return slice_starts_[static_cast<std::size_t>(slice)]; }
 
-  // d = 0.
+  // d = 0. Columns may have lost rows since they were arranged.
   void reset();
 
   // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
@@ -72,14 +81,14 @@ class Subproblem {
   void forward(const std::vector<std::int32_t>& subset, const std::vector<double>& p, std::vector<float>& q);
   double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
   void cut_rounds();
-  double join_blocks(const std::vector<double>& linear, std::int64_t round);
+  double join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic, std::int64_t round);
   bool parallel(std::int64_t work) const { return team_.size() > 1 && work >= min_parallel_work; }
   template <class F>
   void run(std::int64_t n_parts, std::int64_t work, F&& f);
   template <class F>
   double sum_rows(F&& f);
 
-  std::int64_t n_rows_;
+  std::int64_t n_rows_ = 0;
   RowSlices slices_;
   ThreadTeam& team_;
   std::int64_t n_nonzeros_ = 0;

@@ -20,7 +20,7 @@ struct WorkingSetOptions {
   const std::int32_t* block_of = nullptr;  // by feature
   double tol = 0;                          // relative to f_null
   double f_null = -1;                      // the null model's objective; negative: that of the starting point
-  std::array<double, 16> tune{};
+  std::array<double, 20> tune{};
 };
 
 // Where the time goes.

@@ -102,7 +102,7 @@ class FitOptions:
     fit_intercept: bool = _of_problem(False, "--intercept", "Fit an intercept, free of penalty.")
     huber_delta: float = _of_problem(1.35, "--huber-delta", "Where the Huber loss turns linear.")
 
-    method: str = _of_method("auto", "--method", f"auto (the fastest), or one of the family: {', '.join(PRESETS)}.")
+    method: str = _of_method("auto", "--method", f"auto, or one of the family: {', '.join(PRESETS)}.")
     n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks; the family's B, 32 unless it is fixed.")
     seed: int = _of_method(0, "--seed", "Of the family's random blocks and of their choice.")
     n_threads: int | None = _of_method(None, "--threads", "Threads; usually all the process may use.")
