@@ -34,16 +34,16 @@ class Solver final : public WorkingSet {
     const std::int64_t n = view_.n_rows;
     for (std::int64_t i = 0; i < n; ++i)
       t_[static_cast<std::size_t>(i)] = b + (target_.offset ? target_.offset[i] : 0.0);
-    penalty_ = 0;
+    double penalty = 0;
     n_support = 0;
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
       ++n_support;
-      penalty_ += target_.penalty.at(j).value(w[j]);
+      penalty += target_.penalty.at(j).value(w[j]);
       view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
     }
     Clock clock(*this, Phase::rows);
-    objective = advance(nullptr, 0.0, t_, theta_, root_) + penalty_;
+    objective = advance(nullptr, 0.0, t_, theta_, root_) + penalty;
     f_null = options_.f_null < 0 ? objective : options_.f_null;
     tol_ = options_.tol * f_null;
     explained = f_null <= 1e-12 * (options_.f_null < 0 && !target_.offset ? objective : loss_at_zero());
@@ -190,7 +190,8 @@ class Solver final : public WorkingSet {
       std::int32_t* indices = model_.indices() + column.start;
       float* z = model_.values() + column.start;
       if (!place_.empty()) {
-        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), indices, z);
+        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), static_cast<std::int32_t>(n_kept_),
+                                        indices, z);
         column.count = kept.count;
         column.curvature = kept.total;
         column.extra = kept.total - kept.kept;
@@ -203,25 +204,38 @@ class Solver final : public WorkingSet {
 
   void copy_dense(ModelColumn& column) {
     float* z = model_.values() + column.start;
-    double dropped = 0;
     column.count = n_kept_;
-    const auto put = [&](std::size_t i, float value) {
-      const std::int32_t to = place_.empty() ? static_cast<std::int32_t>(i) : place_[i];
-      if (to >= 0) z[to] = value;
-      else dropped += static_cast<double>(value) * static_cast<double>(value);
-    };
+    const std::int32_t* place = place_.data();
+    const float* root = root_.data();
+    double total = 0;
+    if (place_.empty()) {
+      if (column.feature < 0) {
+        std::copy(root_.begin(), root_.end(), z);
+      } else if (view_.count(column.feature) == view_.n_rows) {
+        scale_column(nullptr, view_.data + view_.start(column.feature), view_.n_rows, root, z);
+      } else {
+        std::fill(z, z + n_kept_, 0.0F);
+        view_.for_each_nonzero(column.feature, [=](std::int32_t i, double x) { z[i] = static_cast<float>(x) * root[i]; });
+      }
+      column.curvature = kernels().float_dense_dot(z, z, n_kept_);
+      return;
+    }
+    // Rows left out all go to the slot behind the last, so that there is no branch.
+    std::fill(z, z + n_kept_ + 1, 0.0F);
     if (column.feature < 0) {
-      for (std::size_t i = 0; i < root_.size(); ++i) put(i, root_[i]);
-    } else if (place_.empty() && view_.count(column.feature) == view_.n_rows) {
-      scale_column(nullptr, view_.data + view_.start(column.feature), view_.n_rows, root_.data(), z);
+      for (std::size_t i = 0; i < root_.size(); ++i) {
+        z[place[i]] = root[i];
+        total += static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      }
     } else {
-      std::fill(z, z + n_kept_, 0.0F);
       view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) {
-        put(static_cast<std::size_t>(i), static_cast<float>(x) * root_[static_cast<std::size_t>(i)]);
+        const float value = static_cast<float>(x) * root[i];
+        z[place[i]] = value;
+        total += static_cast<double>(value) * static_cast<double>(value);
       });
     }
-    column.extra = dropped;
-    column.curvature = kernels().float_dense_dot(z, z, n_kept_) + dropped;
+    column.curvature = total;
+    column.extra = std::max(0.0, total - kernels().float_dense_dot(z, z, n_kept_));
   }
 
   // Leaves out the rows of least curvature, which together hold next to none of it: on nearly separable problems
@@ -249,7 +263,11 @@ class Solver final : public WorkingSet {
       if (4 * kept < 3 * n) {
         place_.resize(static_cast<std::size_t>(n));
         std::int32_t next = 0;
-        for (std::size_t i = 0; i < place_.size(); ++i) place_[i] = bin_of(root_[i]) >= cut ? next++ : -1;
+        for (std::size_t i = 0; i < place_.size(); ++i) {
+          const bool keep = bin_of(root_[i]) >= cut;
+          place_[i] = keep ? next : static_cast<std::int32_t>(kept);
+          next += keep;
+        }
         n_kept_ = kept;
       }
     }
@@ -295,57 +313,96 @@ class Solver final : public WorkingSet {
 
   // Moves along the model's direction until the objective falls enough. Returns how far θ moved, or −1.
   double search_line() {
-    const auto& columns = model_.columns;
     const double linear = model_.linear_change();
     if (!(linear < 0)) return -1;
     accumulate_direction();
-    double intercept_step = 0;
-    const double* direction = Xd_.data();
-    for (const ModelColumn& column : columns) {
-      if (column.feature < 0) intercept_step = column.point - column.weight;
+    // Near the end the fall is smaller than the rounding of the objective, while the step still improves the
+    // gradient: full steps are taken as long as the objective stays where it is.
+    const bool tiny = -linear <= 1e-11 * objective;
+    if (tiny && ++n_tiny_ > 20) return -1;
+    if (!tiny) n_tiny_ = 0;
+    const double allowed = tiny ? 4e-15 * objective : 0.0;
+    double size = 1, trial = objective_at(size);
+    if (tiny && !(trial <= objective + allowed)) return -1;
+    for (int k = 0; !tiny && !(trial <= objective + 0.01 * size * linear); ++k) {
+      if (k == 40) return -1;
+      size *= 0.5;
+      trial = objective_at(size);
     }
-    double size = 1;
-    for (int trial = 0; trial < 40; ++trial, size *= 0.5) {
-      const double loss = advance(direction, size, new_t_, new_theta_, new_root_);
-      double penalty = 0;
-      std::int64_t support = 0;
-      for (const ModelColumn& column : columns) {
-        if (column.feature < 0) continue;
-        const double to = size == 1 ? column.point : column.weight + size * (column.point - column.weight);
-        if (to != 0) {
-          penalty += column.penalty.value(to);
-          ++support;
-        }
-      }
-      const double trial_objective = loss + penalty;
-      if (trial_objective <= objective + 0.01 * size * linear ||
-          (std::fabs(linear) < 1e-10 * objective && trial_objective < objective)) {
-        for (const ModelColumn& column : columns) {
-          const double to = size == 1 ? column.point : column.weight + size * (column.point - column.weight);
-          if (column.feature >= 0) w_[column.feature] = to;
-        }
-        intercept += size * intercept_step;
-        step_size = size;
-        careful_ = size < 1 || objective - trial_objective > tuned(12, 1e-3) * objective;
-        if (!truncated_ && size == 1) adapt_effort(objective - trial_objective);
-        objective = trial_objective;
-        penalty_ = penalty;
-        n_support = support;
-        const double squared = sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
-          double sum = 0;
-          for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-            const double change = new_theta_[i] - theta_[i];
-            sum += change * change;
-          }
-          return sum;
-        });
-        t_.swap(new_t_);
-        theta_.swap(new_theta_);
-        root_.swap(new_root_);
-        return std::max(std::sqrt(squared), 1e-300);
-      }
+    const double moved = take_step(size, std::min(trial, objective));
+    return size == 1 && !tiny ? moved + go_on() : moved;
+  }
+
+  // Squared hinge and Huber are flat in places where the model is not, so a full step may be much too short: the
+  // weights that it did not set to zero go on in the same direction while that pays.
+  double go_on() {
+    if (target_.loss.kind != LossKind::squared_hinge && target_.loss.kind != LossKind::huber) return 0;
+    double longest = 1 << 20;
+    for (ModelColumn& column : model_.columns) {
+      const double step = column.point == 0 && column.penalty.l1 > 0 ? 0.0 : column.step();
+      column.weight = column.point;
+      column.point += step;
+      if (step == 0) continue;
+      const double bound = step > 0 ? column.penalty.upper : column.penalty.lower;
+      longest = std::min(longest, (bound - column.weight) / step);
     }
-    return -1;
+    accumulate_direction();
+    double size = 0, reached = objective;
+    for (double next = 1; next <= longest; next *= 2) {
+      const double trial = objective_at(next);
+      if (!(trial < reached - 1e-9 * reached)) break;
+      reached = trial;
+      size = next;
+    }
+    if (size == 0) return 0;
+    return take_step(size, std::min(objective_at(size), objective));
+  }
+
+  double weight_at(const ModelColumn& column, double size) const {
+    return size == 1 ? column.point : column.weight + size * column.step();
+  }
+
+  // Evaluates the point at `size` along the direction, into the new_ arrays.
+  double objective_at(double size) {
+    double penalty = 0;
+    for (const ModelColumn& column : model_.columns) {
+      const double to = weight_at(column, size);
+      if (column.feature >= 0 && to != 0) penalty += column.penalty.value(to);
+    }
+    return advance(Xd_.data(), size, new_t_, new_theta_, new_root_) + penalty;
+  }
+
+  // What objective_at(size) evaluated last becomes the state.
+  double take_step(double size, double reached) {
+    n_support = 0;
+    for (const ModelColumn& column : model_.columns) {
+      const double to = weight_at(column, size);
+      if (column.feature < 0) {
+        intercept = to;
+        continue;
+      }
+      w_[column.feature] = to;
+      n_support += to != 0;
+    }
+    step_size = size;
+    careful_ = size < 1 || objective - reached > 1e-3 * objective;
+    if (!truncated_ && size >= 1) adapt_effort(objective - reached);
+    objective = reached;
+    const double moved = distance_between(new_theta_, theta_);
+    t_.swap(new_t_);
+    theta_.swap(new_theta_);
+    root_.swap(new_root_);
+    return moved;
+  }
+
+  double distance_between(const std::vector<double>& a, const std::vector<double>& b) {
+    return std::sqrt(sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+      double sum = 0;
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        sum += (a[i] - b[i]) * (a[i] - b[i]);
+      }
+      return sum;
+    }));
   }
 
   // Xd in float64, from the original columns.
@@ -436,19 +493,17 @@ class Solver final : public WorkingSet {
     if (n_repairs > 0 || has_equalities) {
       repair(point, n_repairs);
       if (!into_domain(point)) return;
-      distance = std::sqrt(sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
-        double sum = 0;
-        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-          sum += (point[i] - theta_[i]) * (point[i] - theta_[i]);
-        }
-        return sum;
-      }));
+      distance = distance_between(point, theta_);
       if (has_equalities && !keeps_equalities(point)) return;
     }
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
-    candidates_.visit_within(point.data(), distance, [&](std::int64_t part, std::int32_t j, double product) {
+    // Products are counted as large as rounding may make them elsewhere.
+    const double rounding =
+        2e-15 * std::sqrt(std::inner_product(point.begin(), point.end(), point.begin(), 0.0));
+    candidates_.visit_within(point.data(), distance, [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = target_.penalty.at(j);
+      product += std::copysign(rounding * norm, product);
       if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
     });
     double worst = 0;
@@ -610,14 +665,15 @@ class Solver final : public WorkingSet {
   Candidates<View> candidates_;
   Subproblem model_;
   double* w_ = nullptr;
-  double penalty_ = 0, tol_ = 0;
+  double tol_ = 0;
   bool careful_ = true;
   double relative_decrease_ = 1;
   double effort_ = 1, last_decrease_ = infinity;
   bool truncated_ = false;
+  int n_tiny_ = 0;
   std::vector<double> t_, theta_, new_t_, new_theta_, Xd_;
   std::vector<float> root_, new_root_;
-  std::vector<std::int32_t> place_;  // of each row in the model, -1 if left out; empty if all are in
+  std::vector<std::int32_t> place_;  // of each row in the model, n_kept_ if left out; empty if all are in
   std::int64_t n_kept_ = 0;
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;

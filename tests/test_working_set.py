@@ -57,7 +57,7 @@ def make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype):
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
-@settings(max_examples=200, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 2**32 - 1),
     loss=st.sampled_from(LOSSES),

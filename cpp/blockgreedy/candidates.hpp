@@ -163,14 +163,15 @@ class Candidates {
     expected_work_ = last_touched + size_ / 8;
   }
 
-  // Calls visit(part, j, x_j·point) for every column that a move of `distance` from the present θ may have carried
+  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that a move of `distance` from the present θ may have carried
   // beyond its threshold; the other columns are within theirs at `point`.
   template <class Visit>
   void visit_within(const double* point, double distance, Visit visit) {
     run(expected_work_, [&](std::int64_t part) {
       std::int64_t touched = 0;
       for_each_due(part, travelled_ + distance * (1 + 1e-12), point, touched, [&](std::int64_t k, double product) {
-        visit(part, features_[static_cast<std::size_t>(k)], product);
+        visit(part, features_[static_cast<std::size_t>(k)], static_cast<double>(norms_[static_cast<std::size_t>(k)]),
+              product);
       });
     });
   }

@@ -72,11 +72,11 @@ struct Kernels {
   // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
   double (*scale_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z);
   double (*scale_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z);
-  // The same for rows with place ≥ 0 only, which are renumbered.
+  // The same for rows with place < n_kept only, which are renumbered.
   KeptRows (*pick_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root,
-                       const std::int32_t* place, std::int32_t* at_out, float* z);
+                       const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z);
   KeptRows (*pick_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
-                       const std::int32_t* place, std::int32_t* at_out, float* z);
+                       const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z);
   // For the columns first … first + count.
   SumsFunction<CscView<float>> csc_sums_f32;
   SumsFunction<CscView<double>> csc_sums_f64;
@@ -126,12 +126,12 @@ inline double scale_column(const std::int32_t* at, const double* x, std::int64_t
   return kernels().scale_f64(at, x, n, root, z);
 }
 inline KeptRows pick_rows(const std::int32_t* at, const float* x, std::int64_t n, const float* root,
-                          const std::int32_t* place, std::int32_t* at_out, float* z) {
-  return kernels().pick_f32(at, x, n, root, place, at_out, z);
+                          const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z) {
+  return kernels().pick_f32(at, x, n, root, place, n_kept, at_out, z);
 }
 inline KeptRows pick_rows(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
-                          const std::int32_t* place, std::int32_t* at_out, float* z) {
-  return kernels().pick_f64(at, x, n, root, place, at_out, z);
+                          const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z) {
+  return kernels().pick_f64(at, x, n, root, place, n_kept, at_out, z);
 }
 inline void column_sums(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {

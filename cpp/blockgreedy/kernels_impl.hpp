@@ -21,6 +21,11 @@ BLOCKGREEDY_INLINE __m256d gather4(const std::int32_t* at, const double* r) {
   return _mm256_set_pd(r[at[3]], r[at[2]], r[at[1]], r[at[0]]);
 }
 
+BLOCKGREEDY_INLINE double add_up(__m256d v) {
+  const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+}
+
 template <class T>
 BLOCKGREEDY_INLINE double sparse_dot(const std::int32_t* at, const T* x, std::int64_t n, const double* r) {
   __m256d a = _mm256_setzero_pd(), b = _mm256_setzero_pd();
@@ -29,9 +34,7 @@ BLOCKGREEDY_INLINE double sparse_dot(const std::int32_t* at, const T* x, std::in
     a = _mm256_fmadd_pd(load4(x + k), gather4(at + k, r), a);
     b = _mm256_fmadd_pd(load4(x + k + 4), gather4(at + k + 4, r), b);
   }
-  const __m256d ab = _mm256_add_pd(a, b);
-  const __m128d half = _mm_add_pd(_mm256_castpd256_pd128(ab), _mm256_extractf128_pd(ab, 1));
-  double sum = _mm_cvtsd_f64(_mm_add_sd(half, _mm_unpackhi_pd(half, half)));
+  double sum = add_up(_mm256_add_pd(a, b));
   for (; k < n; ++k) sum += static_cast<double>(x[k]) * r[at[k]];
   return sum;
 }
@@ -206,16 +209,21 @@ double float_dot_loop(const std::int32_t* at, const float* z, std::int64_t n, co
 
 #endif
 
-// The rows of a column are distinct, so the entries may be handled in any order.
+// The rows of a column are distinct, so the entries may be handled in any order. Two row numbers are read at a time.
 void float_axpy_loop(const std::int32_t* at, const float* z, std::int64_t n, float step, float* v) {
   std::int64_t k = 0;
   for (; k + 4 <= n; k += 4) {
-    const float a = v[at[k]] + step * z[k], b = v[at[k + 1]] + step * z[k + 1];
-    const float c = v[at[k + 2]] + step * z[k + 2], d = v[at[k + 3]] + step * z[k + 3];
-    v[at[k]] = a;
-    v[at[k + 1]] = b;
-    v[at[k + 2]] = c;
-    v[at[k + 3]] = d;
+    std::uint64_t low, high;
+    __builtin_memcpy(&low, at + k, 8);
+    __builtin_memcpy(&high, at + k + 2, 8);
+    const std::uint64_t i0 = static_cast<std::uint32_t>(low), i1 = low >> 32;
+    const std::uint64_t i2 = static_cast<std::uint32_t>(high), i3 = high >> 32;
+    const float a = v[i0] + step * z[k], b = v[i1] + step * z[k + 1];
+    const float c = v[i2] + step * z[k + 2], d = v[i3] + step * z[k + 3];
+    v[i0] = a;
+    v[i1] = b;
+    v[i2] = c;
+    v[i3] = d;
   }
   for (; k < n; ++k) v[at[k]] += step * z[k];
 }
@@ -271,19 +279,33 @@ double scale_loop(const std::int32_t* at, const T* x, std::int64_t n, const floa
 // No branches: whether a row is kept is as good as random. z and at_out have room for all n.
 template <class T>
 KeptRows pick_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* root, const std::int32_t* place,
-                   std::int32_t* at_out, float* z) {
-  std::int64_t out = 0;
-  float kept = 0, total = 0;
-  for (std::int64_t k = 0; k < n; ++k) {
-    const std::int32_t to = place[at[k]];
-    const float value = static_cast<float>(x[k]) * root[at[k]];
-    at_out[out] = to;
-    z[out] = value;
-    total += value * value;
-    kept += to >= 0 ? value * value : 0.0F;
-    out += to >= 0;
+                   std::int32_t n_kept, std::int32_t* at_out, float* z) {
+  std::int64_t out = 0, k = 0;
+  float kept = 0, kept2 = 0, total = 0, total2 = 0;
+  for (; k + 2 <= n; k += 2) {
+    const std::int32_t a = place[at[k]], b = place[at[k + 1]];
+    const float va = static_cast<float>(x[k]) * root[at[k]], vb = static_cast<float>(x[k + 1]) * root[at[k + 1]];
+    at_out[out] = a;
+    z[out] = va;
+    out += a < n_kept;
+    at_out[out] = b;
+    z[out] = vb;
+    out += b < n_kept;
+    total += va * va;
+    total2 += vb * vb;
+    kept += a < n_kept ? va * va : 0.0F;
+    kept2 += b < n_kept ? vb * vb : 0.0F;
   }
-  return {out, static_cast<double>(kept), static_cast<double>(total)};
+  for (; k < n; ++k) {
+    const std::int32_t a = place[at[k]];
+    const float va = static_cast<float>(x[k]) * root[at[k]];
+    at_out[out] = a;
+    z[out] = va;
+    out += a < n_kept;
+    total += va * va;
+    kept += a < n_kept ? va * va : 0.0F;
+  }
+  return {out, static_cast<double>(kept + kept2), static_cast<double>(total + total2)};
 }
 
 template <class T, bool weighted>
@@ -291,21 +313,21 @@ BLOCKGREEDY_INLINE ColumnSums sparse_sums(const std::int32_t* at, const T* x, st
                                           const double* weights) {
   double product = 0, magnitude = 0, squares = 0;
   std::int64_t k = 0;
-  if (n >= 16) {
-    double product2 = 0, magnitude2 = 0, squares2 = 0;
-    for (; k + 2 <= n; k += 2) {
-      const double a = static_cast<double>(x[k]), b = static_cast<double>(x[k + 1]);
-      product += a * r[at[k]];
-      product2 += b * r[at[k + 1]];
-      magnitude += __builtin_fabs(a) * (weighted ? weights[at[k]] : 1.0);
-      magnitude2 += __builtin_fabs(b) * (weighted ? weights[at[k + 1]] : 1.0);
-      squares += a * a;
-      squares2 += b * b;
+#if defined(__AVX2__)
+  if (n >= 8) {
+    const __m256d sign = _mm256_set1_pd(-0.0);
+    __m256d p = _mm256_setzero_pd(), m = p, s = p;
+    for (; k + 4 <= n; k += 4) {
+      const __m256d v = load4(x + k), size = _mm256_andnot_pd(sign, v);
+      p = _mm256_fmadd_pd(v, gather4(at + k, r), p);
+      s = _mm256_fmadd_pd(v, v, s);
+      m = weighted ? _mm256_fmadd_pd(size, gather4(at + k, weights), m) : _mm256_add_pd(m, size);
     }
-    product += product2;
-    magnitude += magnitude2;
-    squares += squares2;
+    product = add_up(p);
+    magnitude = add_up(m);
+    squares = add_up(s);
   }
+#endif
   for (; k < n; ++k) {
     const double a = static_cast<double>(x[k]);
     product += a * r[at[k]];

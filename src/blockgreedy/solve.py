@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.family import run_family
-from blockgreedy.options import FamilyOptions, GreedyRule, ScanMode, Update, number, resolve_blocks, whole
+from blockgreedy.options import (
+    PRESETS,
+    FamilyOptions,
+    GreedyRule,
+    ScanMode,
+    Update,
+    number,
+    resolve_blocks,
+    whole,
+)
 from blockgreedy.partition import KINDS, Partition, make_partition
 from blockgreedy.problem import Problem
 from blockgreedy.trace import Record, Trace
@@ -78,7 +87,7 @@ def solve(
     n_blocks: int | None = None,
     partition: Partition | str | None = None,
     coef_init: ArrayLike | None = None,
-    intercept_init: float = 0.0,
+    intercept_init: float | None = None,
     trace_iters: int | None = None,
     trace_seconds: float | None = None,
     callback: Callable[[Record], bool | None] | None = None,
@@ -126,7 +135,12 @@ def solve(
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     threads = resolve_threads(n_threads)
     _check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
-    start = None if coef_init is None else (_start(coef_init, problem), number("intercept_init", intercept_init))
+    whole("seed", seed, 0, 2**64 - 1)
+    if method != "auto" and method not in PRESETS:
+        raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, ('auto', *PRESETS)))}")
+    start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
+    if coef_init is None and intercept_init is not None:
+        raise ValueError(f"intercept_init={intercept_init!r} goes with coef_init=…, which is not given")
     common: dict[str, Any] = {
         "tol": tol,
         "max_seconds": float("inf") if max_seconds is None else float(max_seconds),
@@ -260,6 +274,15 @@ def _check_limits(
     for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
         if seconds is not None and not number(name, seconds) > 0:
             raise ValueError(f"{name}={seconds!r} must be above 0, or None")
+
+
+def _intercept(intercept_init: float | None, problem: Problem) -> float:
+    if intercept_init is None:
+        return 0.0
+    value = number("intercept_init", intercept_init)
+    if not np.isfinite(value) or (value != 0 and not problem.fit_intercept):
+        raise ValueError(f"intercept_init={intercept_init!r} must be finite, and 0 without fit_intercept=True")
+    return value
 
 
 def _start(coef_init: ArrayLike, problem: Problem) -> NDArray[np.float64]:

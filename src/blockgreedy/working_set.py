@@ -81,6 +81,9 @@ def run_working_set(
     try:
         if engine.start(coef, intercept):
             status = "interrupted"
+        if not np.isfinite(engine.objective):
+            _ = problem.null_model  # says which values overflow
+            raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
         stop = record(True)
         while not status:
             if engine.objective - engine.dual_value <= tol * engine.f_null or engine.explained:
@@ -142,5 +145,8 @@ def _message(status: str, gap: float, f_null: float, tol: float, n_iter: int) ->
     if status == "max_seconds":
         return f"stopped at max_seconds: {reached}; raise max_seconds or tol"
     if status == "stalled":
-        return f"no step lowers the objective in floating point any more: {reached}; raise tol"
+        return (
+            f"no step lowers the objective in floating point any more: {reached}; raise tol, and rescale X and y "
+            "if their values are far from 1"
+        )
     return f"interrupted: {reached}; the best point so far is returned"
