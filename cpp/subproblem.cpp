@@ -151,6 +151,7 @@ void Subproblem::reset() {
     column.point = column.weight;
     n_nonzeros_ += column.count;
   }
+  cut_slabs();
 }
 
 double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only) {
@@ -280,45 +281,82 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
   return -change;
 }
 
-// q = Σ p_k z_{subset k}, by slices of columns with private sums.
-void Subproblem::forward(const std::vector<std::int32_t>& subset, const std::vector<double>& p,
-                         std::vector<float>& q) {
-  std::int64_t work = 0;
-  for (std::int32_t k : subset) work += columns[static_cast<std::size_t>(k)].count;
-  nonzeros_touched += work;
-  const std::int64_t n_parts = slices_for(work);
-  q.resize(static_cast<std::size_t>(n_rows_));
-  const auto add_range = [&](std::size_t first, std::size_t last, std::vector<float>& sum) {
-    std::fill(sum.begin(), sum.end(), 0.0F);
-    for (std::size_t k = first; k < last; ++k) {
-      if (p[k] == 0) continue;
-      add(columns[static_cast<std::size_t>(subset[k])], p[k], sum.data());
+void Subproblem::cut(Subset& subset) const {
+  subset.work = 0;
+  for (std::int32_t k : subset.members) subset.work += columns[static_cast<std::size_t>(k)].count;
+  const auto n_parts = static_cast<std::size_t>(slices_for(subset.work));
+  subset.cuts.assign(1, 0);
+  std::int64_t done = 0;
+  for (std::size_t k = 0; k < subset.members.size(); ++k) {
+    done += columns[static_cast<std::size_t>(subset.members[k])].count;
+    while (subset.cuts.size() < n_parts &&
+           done >= subset.work / static_cast<std::int64_t>(n_parts) * static_cast<std::int64_t>(subset.cuts.size())) {
+      subset.cuts.push_back(k + 1);
     }
-  };
-  if (n_parts == 1) {
-    add_range(0, subset.size(), q);
+  }
+  subset.cuts.resize(n_parts, subset.members.size());
+  subset.cuts.push_back(subset.members.size());
+}
+
+void Subproblem::cut_slabs() {
+  slab_starts_.clear();
+  if (n_rows_ < (1 << 18)) return;
+  const std::int64_t n_slabs = slices_.count();
+  slab_starts_.resize(columns.size() * static_cast<std::size_t>(n_slabs + 1));
+  const auto m = static_cast<std::int64_t>(columns.size());
+  run(64, n_nonzeros_, [&](std::int64_t part) {
+    for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(k)];
+      std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
+      const std::int32_t *begin = indices_.data() + column.start, *end = begin + column.count, *at = begin;
+      for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
+        const std::int64_t row = slab == n_slabs ? n_rows_ : slices_.begin(slab);
+        if (!column.dense) at = std::lower_bound(at, end, static_cast<std::int32_t>(row));
+        starts[slab] = column.start + (column.dense ? row : at - begin);
+      }
+    }
+  });
+}
+
+// Σ p_k z_k in the rows of one slab.
+void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const {
+  const std::int64_t n_slabs = slices_.count();
+  std::fill(q + slices_.begin(slab), q + slices_.end(slab), 0.0F);
+  for (std::size_t k = 0; k < subset.members.size(); ++k) {
+    const std::int32_t member = subset.members[k];
+    const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
+    const std::int64_t count = starts[1] - starts[0];
+    if (count == 0 || p[k] == 0) continue;
+    const auto step = static_cast<float>(p[k]);
+    if (columns[static_cast<std::size_t>(member)].dense) {
+      kernels().float_dense_axpy(values_.data() + starts[0], step, q + slices_.begin(slab), count);
+    } else {
+      kernels().float_axpy(indices_.data() + starts[0], values_.data() + starts[0], count, step, q);
+    }
+  }
+}
+
+// q = Σ p_k z_k
+void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q) {
+  nonzeros_touched += subset.work;
+  q.resize(static_cast<std::size_t>(n_rows_));
+  if (!slab_starts_.empty()) {
+    run(slices_.count(), subset.work, [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
     return;
   }
-  std::vector<std::size_t> cuts(1, 0);
-  std::int64_t done = 0;
-  for (std::size_t k = 0; k < subset.size(); ++k) {
-    done += columns[static_cast<std::size_t>(subset[k])].count;
-    while (static_cast<std::int64_t>(cuts.size()) < n_parts &&
-           done >= work / n_parts * static_cast<std::int64_t>(cuts.size())) {
-      cuts.push_back(k + 1);
-    }
-  }
-  cuts.resize(static_cast<std::size_t>(n_parts), subset.size());
-  cuts.push_back(subset.size());
+  const auto n_parts = static_cast<std::int64_t>(subset.cuts.size()) - 1;
   if (static_cast<std::int64_t>(private_.size()) < n_parts) private_.resize(static_cast<std::size_t>(n_parts));
-  run(n_parts, work, [&](std::int64_t part) {
+  run(n_parts, subset.work, [&](std::int64_t part) {
     const auto at = static_cast<std::size_t>(part);
-    private_[at].resize(static_cast<std::size_t>(n_rows_));
-    add_range(cuts[at], cuts[at + 1], private_[at]);
+    std::vector<float>& sum = part == 0 ? q : private_[at];
+    sum.assign(static_cast<std::size_t>(n_rows_), 0.0F);
+    for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
+      if (p[k] != 0) add(columns[static_cast<std::size_t>(subset.members[k])], p[k], sum.data());
+    }
   });
+  if (n_parts == 1) return;
   run(slices_.count(), n_rows_ * n_parts, [&](std::int64_t slice) {
     const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
-    std::copy_n(private_[0].data() + first, count, q.data() + first);
     for (std::int64_t part = 1; part < n_parts; ++part) {
       kernels().float_dense_axpy(private_[static_cast<std::size_t>(part)].data() + first, 1.0F, q.data() + first,
                                  count);
@@ -326,23 +364,59 @@ void Subproblem::forward(const std::vector<std::int32_t>& subset, const std::vec
   });
 }
 
-double Subproblem::solve_on_support(int max_iterations, double stop) {
-  std::vector<std::int32_t> subset;
-  std::int64_t work = 0;
-  for (std::size_t k = 0; k < columns.size(); ++k) {
-    if (is_smooth_at(columns[k], columns[k].point)) {
-      subset.push_back(static_cast<std::int32_t>(k));
-      work += columns[k].count;
+// out_k = z_k·(Σ p_l z_l); q is scratch.
+void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q,
+                       std::vector<double>& out) {
+  const std::size_t m = subset.members.size();
+  if (slab_starts_.empty()) {
+    forward(subset, p, q);
+    nonzeros_touched += subset.work;
+    run(static_cast<std::int64_t>(subset.cuts.size()) - 1, subset.work, [&](std::int64_t part) {
+      const auto at = static_cast<std::size_t>(part);
+      for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
+        out[k] = product(columns[static_cast<std::size_t>(subset.members[k])], q.data());
+      }
+    });
+    return;
+  }
+  nonzeros_touched += 2 * subset.work;
+  const std::int64_t n_slabs = slices_.count();
+  q.resize(static_cast<std::size_t>(n_rows_));
+  slab_products_.resize(m * static_cast<std::size_t>(n_slabs));
+  run(n_slabs, subset.work, [&](std::int64_t slab) {
+    add_slab(subset, p, slab, q.data());
+    double* products = slab_products_.data() + m * static_cast<std::size_t>(slab);
+    for (std::size_t k = 0; k < m; ++k) {
+      const std::int32_t member = subset.members[k];
+      const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
+      const std::int64_t count = starts[1] - starts[0];
+      const float* z = values_.data() + starts[0];
+      if (count == 0) products[k] = 0;
+      else if (columns[static_cast<std::size_t>(member)].dense)
+        products[k] = kernels().float_dense_dot(z, q.data() + slices_.begin(slab), count);
+      else products[k] = kernels().float_dot(indices_.data() + starts[0], z, count, q.data());
     }
+  });
+  std::fill(out.begin(), out.end(), 0.0);
+  for (std::int64_t slab = 0; slab < n_slabs; ++slab) {
+    for (std::size_t k = 0; k < m; ++k) out[k] += slab_products_[m * static_cast<std::size_t>(slab) + k];
+  }
+}
+
+double Subproblem::solve_on_support(int max_iterations, double stop) {
+  Subset support;
+  const std::vector<std::int32_t>& subset = support.members;
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (is_smooth_at(columns[k], columns[k].point)) support.members.push_back(static_cast<std::int32_t>(k));
   }
   if (subset.empty()) return 0;
+  cut(support);
   const std::size_t m = subset.size();
-  const std::int64_t n_parts = slices_for(work);
   const auto for_subset = [&](auto&& f) {
-    nonzeros_touched += work;
-    run(n_parts, work, [&](std::int64_t part) {
-      const std::size_t end = m * static_cast<std::size_t>(part + 1) / static_cast<std::size_t>(n_parts);
-      for (std::size_t k = m * static_cast<std::size_t>(part) / static_cast<std::size_t>(n_parts); k < end; ++k) {
+    nonzeros_touched += support.work;
+    run(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
+      const auto at = static_cast<std::size_t>(part);
+      for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
         f(k, columns[static_cast<std::size_t>(subset[k])]);
       }
     });
@@ -365,10 +439,11 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   double total = 0;
   for (int iteration = 0; iteration < max_iterations && rz > 0; ++iteration) {
     ++cg_iterations;
-    forward(subset, p, q);
-    for_subset([&](std::size_t k, const ModelColumn& column) {
-      Ap[k] = product(column, q.data()) + (column.extra + column.penalty.l2) * p[k];
-    });
+    curve(support, p, q, Ap);
+    for (std::size_t k = 0; k < m; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+      Ap[k] += (column.extra + column.penalty.l2) * p[k];
+    }
     const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
     if (!(pAp > 0)) break;
     const double length = rz / pAp;
@@ -400,7 +475,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     clipped |= to != column.point + x[k];
   }
   const auto change_of = [&](const std::vector<double>& move) {
-    forward(subset, move, q);
+    forward(support, move, q);
     double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
       return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin) +
              0.5 * kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);

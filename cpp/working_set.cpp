@@ -32,8 +32,9 @@ class Solver final : public WorkingSet {
     w_ = w;
     intercept = b;
     const std::int64_t n = view_.n_rows;
-    for (std::int64_t i = 0; i < n; ++i)
+    for_rows([&](std::int64_t i) {
       t_[static_cast<std::size_t>(i)] = b + (target_.offset ? target_.offset[i] : 0.0);
+    });
     double penalty = 0;
     n_support = 0;
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
@@ -120,6 +121,19 @@ class Solver final : public WorkingSet {
     double sum = 0;
     for (double v : partial) sum += v;
     return sum;
+  }
+
+  template <class F>
+  void for_rows(F&& f) {
+    run(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
+      for (std::int64_t i = slices_.begin(slice); i < slices_.end(slice); ++i) f(i);
+    });
+  }
+
+  double row_product(const double* a, const double* b) {
+    return sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+      return std::inner_product(a + begin, a + end, b + begin, 0.0);
+    });
   }
 
   // Predictions t_ + step·direction with their derivatives and curvatures; returns the loss.
@@ -247,28 +261,47 @@ class Solver final : public WorkingSet {
     const double share = target_.loss.kind == LossKind::squared ? 0.0 : std::min(tuned(16, 0.05), tuned(17, 0.3) * std::sqrt(relative_decrease_));
     if (share > 0) {
       // A histogram by exponent and leading bits finds the cut without sorting.
-      constexpr int shift = 20;
-      std::vector<double> mass(1 << 11);
-      const auto bin_of = [](float root) { return __builtin_bit_cast(std::uint32_t, root) >> shift; };
+      constexpr std::size_t n_bins = 1 << 11;
+      const auto bin_of = [](float root) { return __builtin_bit_cast(std::uint32_t, root) >> 20; };
+      const auto n_slices = static_cast<std::size_t>(slices_.count());
+      std::vector<double> masses(n_bins * n_slices);
+      const auto for_slices = [&](auto&& f) {
+        run(slices_.count(), n, [&](std::int64_t slice) {
+          f(static_cast<std::size_t>(slice), static_cast<std::size_t>(slices_.begin(slice)),
+            static_cast<std::size_t>(slices_.end(slice)));
+        });
+      };
+      for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
+        double* mass = masses.data() + n_bins * slice;
+        for (std::size_t i = begin; i < end; ++i) {
+          mass[bin_of(root_[i])] += static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
+        }
+      });
       double total = 0;
-      for (float root : root_) {
-        const double h = static_cast<double>(root) * static_cast<double>(root);
-        mass[bin_of(root)] += h;
-        total += h;
+      for (std::size_t bin = 0; bin < n_bins; ++bin) {
+        for (std::size_t slice = 1; slice < n_slices; ++slice) masses[bin] += masses[n_bins * slice + bin];
+        total += masses[bin];
       }
       std::uint32_t cut = 0;
-      for (double below = mass[0]; below <= share * total && cut + 1 < mass.size(); below += mass[cut]) ++cut;
-      std::int64_t kept = 0;
-      for (float root : root_) kept += bin_of(root) >= cut;
-      if (4 * kept < 3 * n) {
+      for (double below = masses[0]; below <= share * total && cut + 1 < n_bins; below += masses[cut]) ++cut;
+      std::vector<std::int64_t> kept(n_slices + 1);
+      for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
+        std::int64_t count = 0;
+        for (std::size_t i = begin; i < end; ++i) count += bin_of(root_[i]) >= cut;
+        kept[slice + 1] = count;
+      });
+      for (std::size_t slice = 0; slice < n_slices; ++slice) kept[slice + 1] += kept[slice];
+      if (4 * kept.back() < 3 * n) {
+        n_kept_ = kept.back();
         place_.resize(static_cast<std::size_t>(n));
-        std::int32_t next = 0;
-        for (std::size_t i = 0; i < place_.size(); ++i) {
-          const bool keep = bin_of(root_[i]) >= cut;
-          place_[i] = keep ? next : static_cast<std::int32_t>(kept);
-          next += keep;
-        }
-        n_kept_ = kept;
+        for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
+          auto next = static_cast<std::int32_t>(kept[slice]);
+          for (std::size_t i = begin; i < end; ++i) {
+            const bool keep = bin_of(root_[i]) >= cut;
+            place_[i] = keep ? next : static_cast<std::int32_t>(n_kept_);
+            next += keep;
+          }
+        });
       }
     }
     model_.set_rows(n_kept_);
@@ -417,8 +450,20 @@ class Solver final : public WorkingSet {
         work += view_.count(column.feature);
       }
     }
-    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 40000, 1, 16);
     const auto n = static_cast<std::size_t>(view_.n_rows);
+    if (view_.n_rows >= 1 << 18) {  // private sums would cost more than finding the rows of a slice
+      run(slices_.count(), work, [&](std::int64_t slice) {
+        double* out = Xd_.data();
+        std::fill(out + slices_.begin(slice), out + slices_.end(slice), intercept_step);
+        for (const Move& move : moving_) {
+          const double step = move.step;
+          view_.for_each_nonzero(move.feature, slices_.begin(slice), slices_.end(slice),
+                                 [=](std::int32_t i, double x) { out[i] += step * x; });
+        }
+      });
+      return;
+    }
+    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 40000, 1, 16);
     if (static_cast<std::int64_t>(partial_Xd_.size()) < n_parts - 1)
       partial_Xd_.resize(static_cast<std::size_t>(n_parts - 1));
     std::vector<std::size_t> cuts(1, 0);
@@ -492,15 +537,14 @@ class Solver final : public WorkingSet {
     const bool has_equalities = target_.fit_intercept || has_unpenalised();
     if (n_repairs > 0 || has_equalities) {
       repair(point, n_repairs);
-      if (!into_domain(point)) return;
+      into_domain(point);
       distance = distance_between(point, theta_);
       if (has_equalities && !keeps_equalities(point)) return;
     }
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
     // Products are counted as large as rounding may make them elsewhere.
-    const double rounding =
-        2e-15 * std::sqrt(std::inner_product(point.begin(), point.end(), point.begin(), 0.0));
+    const double rounding = 2e-15 * std::sqrt(row_product(point.data(), point.data()));
     candidates_.visit_within(point.data(), distance, [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = target_.penalty.at(j);
       product += std::copysign(rounding * norm, product);
@@ -517,9 +561,7 @@ class Solver final : public WorkingSet {
     const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
     double value = -conjugate(point, scale);
     if (target_.offset) {
-      value += scale * sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
-                 return std::inner_product(point.data() + begin, point.data() + end, target_.offset + begin, 0.0);
-               });
+      value += scale * row_product(point.data(), target_.offset);
     }
     for (const auto& part : products_) {
       for (const Move& entry : part) {
@@ -529,7 +571,9 @@ class Solver final : public WorkingSet {
     }
     if (value > dual_value) {
       dual_value = value;
-      for (std::size_t i = 0; i < dual.size(); ++i) dual[i] = scale * point[i];
+      for_rows([&](std::int64_t i) {
+        dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)];
+      });
     }
   }
 
@@ -591,7 +635,7 @@ class Solver final : public WorkingSet {
 
   // To a tenth of what the check in certificate.py allows.
   bool keeps_equalities(const std::vector<double>& point) {
-    const double length = std::sqrt(std::inner_product(point.begin(), point.end(), point.begin(), 0.0));
+    const double length = std::sqrt(row_product(point.data(), point.data()));
     constexpr double rounding = 1e-13;
     if (target_.fit_intercept) {
       const double sum = std::accumulate(point.begin(), point.end(), 0.0);
@@ -611,16 +655,15 @@ class Solver final : public WorkingSet {
   }
 
   // The nearest point of the conjugate's domain.
-  bool into_domain(std::vector<double>& point) {
-    if (target_.loss.kind == LossKind::squared) return true;
-    for (std::int64_t i = 0; i < view_.n_rows; ++i) {
+  void into_domain(std::vector<double>& point) {
+    if (target_.loss.kind == LossKind::squared) return;
+    for_rows([&](std::int64_t i) {
       double& v = point[static_cast<std::size_t>(i)];
       const double weight = row_weight(i), y = target_.y[i];
       if (target_.loss.kind == LossKind::logistic) v = -y * std::clamp(-y * v, 0.0, weight);
       else if (target_.loss.kind == LossKind::squared_hinge) v = -y * std::max(-y * v, 0.0);
       else v = std::clamp(v, -target_.loss.delta * weight, target_.loss.delta * weight);
-    }
-    return true;
+    });
   }
 
   // Σ ω loss*(y, scale·θ/ω)

@@ -78,7 +78,17 @@ class Subproblem {
     if (column.dense) kernels().float_dense_axpy(z, static_cast<float>(step), v, column.count);
     else kernels().float_axpy(indices_.data() + column.start, z, column.count, static_cast<float>(step), v);
   }
-  void forward(const std::vector<std::int32_t>& subset, const std::vector<double>& p, std::vector<float>& q);
+  // Some of the columns, cut into slices of about equal nonzeros.
+  struct Subset {
+    std::vector<std::int32_t> members;
+    std::vector<std::size_t> cuts;
+    std::int64_t work = 0;
+  };
+  void cut(Subset& subset) const;
+  void forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q);
+  void curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q, std::vector<double>& out);
+  void cut_slabs();
+  void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
   double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
   void cut_rounds();
   double join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic, std::int64_t round);
@@ -97,6 +107,10 @@ class Subproblem {
   std::int64_t n_rounds_ = 1;
   std::vector<std::int64_t> block_starts_, slice_starts_;
   std::vector<std::int64_t> run_starts_;  // block b in round r: run_starts_[b·n_rounds + r] …
+  // With very many rows, products run over slabs of rows that stay in the cache: entry k·(slabs + 1) + s says where
+  // slab s of column k starts. Empty otherwise.
+  std::vector<std::int64_t> slab_starts_;
+  std::vector<double> slab_products_;
   std::vector<float> Zd_;
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
