@@ -38,6 +38,7 @@ def main() -> None:
     print(f"{args.shape}: {X.shape[0]:,} × {X.shape[1]:,}, {X.nnz:,} nonzeros, {size / 2**30:.2f} GiB as CSC")
     problem = Problem(X, data.y, loss="logistic", alpha=1.0)
     problem = problem.with_alpha(problem.alpha_max * args.ratio)
+    print(f"peak before the first solve {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
     rows = []
 
     def measure(kind: str, n_blocks: int | None, n_threads: int) -> float:

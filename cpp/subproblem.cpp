@@ -15,12 +15,15 @@ constexpr std::int64_t max_slices = 16;
 
 std::int64_t slices_for(std::int64_t work) { return std::clamp<std::int64_t>(work / slice_work, 1, max_slices); }
 
+// From so many rows on, products go by slabs of rows, and long columns are shared by all threads.
+constexpr std::int64_t tall_rows = 1 << 18;
+
 // Blocks that a sweep works on side by side: enough for the threads that such a size is worth.
 std::int64_t blocks_for(std::int64_t n_nonzeros) {
   if (n_nonzeros < 60000) return 1;
   if (n_nonzeros < 2000000) return 2;
   if (n_nonzeros < 8000000) return 4;
-  return n_nonzeros < 32000000 ? 8 : 16;
+  return n_nonzeros < 64000000 ? 8 : 16;
 }
 
 double penalty_change(const ModelColumn& column, double from, double to) {
@@ -68,14 +71,20 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
   if (n_blocks == 0) n_blocks = blocks_for(n_nonzeros_);
   n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(m, 1));
-  std::vector<std::int32_t> block(static_cast<std::size_t>(m));
+  const bool tall = n_rows_ >= tall_rows;
+  const auto is_wide = [&](const ModelColumn& column) {
+    return tall && n_blocks > 1 && column.count > std::max<std::int64_t>(200000, n_nonzeros_ / (4 * n_blocks));
+  };
+  first_wide_ = std::stable_partition(columns.begin(), columns.end(), [&](const ModelColumn& c) { return !is_wide(c); }) -
+                columns.begin();
+  std::vector<std::int32_t> block(static_cast<std::size_t>(first_wide_));
   if (n_blocks > 1) {
     if (block_of != nullptr) {
       for (std::size_t k = 0; k < block.size(); ++k) {
         block[k] = columns[k].feature < 0 ? 0 : block_of[columns[k].feature] % static_cast<std::int32_t>(n_blocks);
       }
     } else {  // longest first to the lightest block
-      std::vector<std::int32_t> order(static_cast<std::size_t>(m));
+      std::vector<std::int32_t> order(block.size());
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
         return columns[static_cast<std::size_t>(a)].count > columns[static_cast<std::size_t>(b)].count;
@@ -96,13 +105,14 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
       }
       block_starts_.push_back(static_cast<std::int64_t>(sorted.size()));
     }
+    sorted.insert(sorted.end(), columns.begin() + first_wide_, columns.end());
     columns.swap(sorted);
   } else {
     block_starts_ = {0, m};
   }
   cut_rounds();
   std::int64_t at = 0;
-  const std::int64_t n_slices = slices_for(n_nonzeros_);
+  const std::int64_t n_slices = 4 * slices_for(n_nonzeros_);
   slice_starts_.assign(1, 0);
   for (std::int64_t k = 0; k < m; ++k) {
     columns[static_cast<std::size_t>(k)].start = at;
@@ -170,6 +180,41 @@ double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* resid
   return decrease;
 }
 
+// One wide column after the other, each shared by slabs of rows.
+double Subproblem::sweep_wide(bool support_only) {
+  const std::int64_t n_slabs = slices_.count();
+  double decrease = 0;
+  for (auto k = static_cast<std::size_t>(first_wide_); k < columns.size(); ++k) {
+    ModelColumn& column = columns[k];
+    if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
+    const std::int64_t* starts = slab_starts_.data() + static_cast<std::int64_t>(k) * (n_slabs + 1);
+    std::array<double, 64> partial{};
+    run(n_slabs, column.count, [&](std::int64_t slab) {
+      const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
+      partial[static_cast<std::size_t>(slab)] =
+          column.dense ? kernels().float_dense_dot(values_.data() + at, Zd_.data() + slices_.begin(slab), count)
+                       : kernels().float_dot(indices_.data() + at, values_.data() + at, count, Zd_.data());
+    });
+    double grad = column.grad + column.extra * column.step();
+    for (double v : partial) grad += v;
+    const double to = column.penalty.prox(column.point, grad, column.curvature);
+    const double step = to - column.point;
+    if (step == 0) continue;
+    decrease += column.penalty.gain(column.point, to, grad, column.curvature);
+    run(n_slabs, column.count, [&](std::int64_t slab) {
+      const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
+      const auto length = static_cast<float>(step);
+      if (column.dense) {
+        kernels().float_dense_axpy(values_.data() + at, length, Zd_.data() + slices_.begin(slab), count);
+      } else {
+        kernels().float_axpy(indices_.data() + at, values_.data() + at, count, length, Zd_.data());
+      }
+    });
+    column.point = to;
+  }
+  return decrease;
+}
+
 double Subproblem::sweep(bool support_only) {
   nonzeros_touched += 2 * n_nonzeros_;
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
@@ -178,7 +223,7 @@ double Subproblem::sweep(bool support_only) {
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
   std::vector<double> change(static_cast<std::size_t>(n_blocks)), quadratic(change);
-  double decrease = 0;
+  double decrease = sweep_wide(support_only);
   for (std::int64_t round = 0; round < n_rounds_; ++round) {
     run(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
       std::vector<float>& own = private_[static_cast<std::size_t>(block)];
@@ -300,7 +345,7 @@ void Subproblem::cut(Subset& subset) const {
 
 void Subproblem::cut_slabs() {
   slab_starts_.clear();
-  if (n_rows_ < (1 << 18)) return;
+  if (n_rows_ < tall_rows) return;
   const std::int64_t n_slabs = slices_.count();
   slab_starts_.resize(columns.size() * static_cast<std::size_t>(n_slabs + 1));
   const auto m = static_cast<std::int64_t>(columns.size());

@@ -191,10 +191,49 @@ class Solver final : public WorkingSet {
     run(model_.n_slices(), model_.n_nonzeros(), [&](std::int64_t slice) {
       for (std::int64_t k = model_.slice_begin(slice); k < model_.slice_begin(slice + 1); ++k) {
         ModelColumn& column = columns[static_cast<std::size_t>(k)];
+        if (column.dense && tall()) continue;
         if (column.dense) copy_dense(column);
         else copy_sparse(column);
       }
     });
+    if (!tall()) return;
+    for (ModelColumn& column : columns) {
+      if (column.dense) copy_dense_by_slices(column);
+    }
+  }
+
+  // So many rows that a dense column is worth sharing.
+  bool tall() const { return view_.n_rows >= 1 << 18; }
+
+  void copy_dense_by_slices(ModelColumn& column) {
+    float* z = model_.values() + column.start;
+    const float* root = root_.data();
+    const std::int32_t* place = place_.empty() ? nullptr : place_.data();
+    const auto n_kept = static_cast<std::int32_t>(n_kept_);
+    column.count = n_kept_;
+    std::array<double, 64> totals{}, kepts{};
+    run(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
+      const std::int64_t begin = slices_.begin(slice), end = slices_.end(slice);
+      const std::int64_t from = place ? kept_before_[static_cast<std::size_t>(slice)] : begin;
+      const std::int64_t to = place ? kept_before_[static_cast<std::size_t>(slice) + 1] : end;
+      std::fill(z + from, z + to, 0.0F);
+      double total = 0;
+      const auto put = [&](std::int32_t i, float value) {
+        const std::int32_t at = place ? place[i] : i;
+        if (at < n_kept) z[at] = value;
+        total += static_cast<double>(value) * static_cast<double>(value);
+      };
+      if (column.feature < 0) {
+        for (std::int64_t i = begin; i < end; ++i) put(static_cast<std::int32_t>(i), root[i]);
+      } else {
+        view_.for_each_nonzero(column.feature, begin, end,
+                               [&](std::int32_t i, double x) { put(i, static_cast<float>(x) * root[i]); });
+      }
+      totals[static_cast<std::size_t>(slice)] = total;
+      kepts[static_cast<std::size_t>(slice)] = kernels().float_dense_dot(z + from, z + from, to - from);
+    });
+    column.curvature = std::accumulate(totals.begin(), totals.end(), 0.0);
+    column.extra = place ? std::max(0.0, column.curvature - std::accumulate(kepts.begin(), kepts.end(), 0.0)) : 0.0;
   }
 
   void copy_sparse(ModelColumn& column) {
@@ -284,7 +323,8 @@ class Solver final : public WorkingSet {
       }
       std::uint32_t cut = 0;
       for (double below = masses[0]; below <= share * total && cut + 1 < n_bins; below += masses[cut]) ++cut;
-      std::vector<std::int64_t> kept(n_slices + 1);
+      std::vector<std::int64_t>& kept = kept_before_;
+      kept.assign(n_slices + 1, 0);
       for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
         std::int64_t count = 0;
         for (std::size_t i = begin; i < end; ++i) count += bin_of(root_[i]) >= cut;
@@ -451,7 +491,7 @@ class Solver final : public WorkingSet {
       }
     }
     const auto n = static_cast<std::size_t>(view_.n_rows);
-    if (view_.n_rows >= 1 << 18) {  // private sums would cost more than finding the rows of a slice
+    if (tall()) {  // private sums would cost more than finding the rows of a slice
       run(slices_.count(), work, [&](std::int64_t slice) {
         double* out = Xd_.data();
         std::fill(out + slices_.begin(slice), out + slices_.end(slice), intercept_step);
@@ -589,21 +629,33 @@ class Solver final : public WorkingSet {
   void repair(std::vector<double>& point, int n_rounds) {
     double* theta = point.data();
     const float* root = root_.data();
+    // Long columns are shared by slices of rows.
+    const auto sum_over = [&](std::int64_t j, auto&& f) {
+      if (!tall() || view_.count(j) < min_parallel_work) {
+        double sum = 0;
+        view_.for_each_nonzero(j, [&](std::int32_t i, double x) { sum += f(i, x); });
+        return sum;
+      }
+      return sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        view_.for_each_nonzero(j, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
+        return sum;
+      });
+    };
     const auto project = [&](const Looked& entry, bool equality) {
       const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      const double product = column_dot(view_, entry.feature, theta);
-      double excess = equality ? product : std::fabs(product) - penalty.l1;
-      if (!equality && (!(excess > 0) || !limits_dual(penalty, product))) return;
-      if (equality && !limits_dual(penalty, product)) return;
-      double curvature = 0;
-      view_.for_each_nonzero(entry.feature, [&](std::int32_t i, double x) {
+      const double product = sum_over(entry.feature, [=](std::int32_t i, double x) { return x * theta[i]; });
+      const double excess = equality ? product : std::fabs(product) - penalty.l1;
+      if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
+      const double curvature = sum_over(entry.feature, [=](std::int32_t i, double x) {
         const double z = x * static_cast<double>(root[i]);
-        curvature += z * z;
+        return z * z;
       });
       if (!(curvature > 0)) return;
       const double step = (equality || product > 0 ? excess : -excess) / curvature;
-      view_.for_each_nonzero(entry.feature, [&](std::int32_t i, double x) {
+      sum_over(entry.feature, [=](std::int32_t i, double x) {
         theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+        return 0.0;
       });
     };
     const auto project_equalities = [&] {
@@ -718,6 +770,7 @@ class Solver final : public WorkingSet {
   std::vector<float> root_, new_root_;
   std::vector<std::int32_t> place_;  // of each row in the model, n_kept_ if left out; empty if all are in
   std::int64_t n_kept_ = 0;
+  std::vector<std::int64_t> kept_before_;  // kept rows before each slice of rows
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
   std::vector<Looked> chosen_;

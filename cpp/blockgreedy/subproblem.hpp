@@ -91,6 +91,7 @@ class Subproblem {
   void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
   double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
   void cut_rounds();
+  double sweep_wide(bool support_only);
   double join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic, std::int64_t round);
   bool parallel(std::int64_t work) const { return team_.size() > 1 && work >= min_parallel_work; }
   template <class F>
@@ -105,6 +106,7 @@ class Subproblem {
   std::vector<std::int32_t> indices_;
   std::vector<float> values_;
   std::int64_t n_rounds_ = 1;
+  std::int64_t first_wide_ = 0;  // columns from here on are too long for a block: all threads share each of them
   std::vector<std::int64_t> block_starts_, slice_starts_;
   std::vector<std::int64_t> run_starts_;  // block b in round r: run_starts_[b·n_rounds + r] …
   // With very many rows, products run over slabs of rows that stay in the cache: entry k·(slabs + 1) + s says where
