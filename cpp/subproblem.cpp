@@ -69,14 +69,16 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   const auto m = static_cast<std::int64_t>(columns.size());
   n_nonzeros_ = 0;
   for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
-  if (n_blocks == 0) n_blocks = blocks_for(n_nonzeros_);
-  n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(m, 1));
+  // On tall data threads share each long column: private residuals would cost more than the column.
   const bool tall = n_rows_ >= tall_rows;
-  const auto is_wide = [&](const ModelColumn& column) {
-    return tall && n_blocks > 1 && column.count > std::max<std::int64_t>(200000, n_nonzeros_ / (4 * n_blocks));
-  };
-  first_wide_ = std::stable_partition(columns.begin(), columns.end(), [&](const ModelColumn& c) { return !is_wide(c); }) -
-                columns.begin();
+  const auto is_short = [&](const ModelColumn& column) { return !tall || column.count < min_parallel_work; };
+  first_wide_ = std::stable_partition(columns.begin(), columns.end(), is_short) - columns.begin();
+  if (n_blocks == 0) {
+    std::int64_t in_blocks = 0;
+    for (std::int64_t k = 0; k < first_wide_; ++k) in_blocks += columns[static_cast<std::size_t>(k)].count;
+    n_blocks = blocks_for(in_blocks);
+  }
+  n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(first_wide_, 1));
   std::vector<std::int32_t> block(static_cast<std::size_t>(first_wide_));
   if (n_blocks > 1) {
     if (block_of != nullptr) {
@@ -108,7 +110,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
     sorted.insert(sorted.end(), columns.begin() + first_wide_, columns.end());
     columns.swap(sorted);
   } else {
-    block_starts_ = {0, m};
+    block_starts_ = {0, first_wide_};
   }
   cut_rounds();
   std::int64_t at = 0;
@@ -124,12 +126,12 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   }
   slice_starts_.resize(static_cast<std::size_t>(n_slices), m);
   slice_starts_.push_back(m);
-  if (static_cast<std::int64_t>(indices_.size()) < n_nonzeros_) {
-    const auto roomy = static_cast<std::size_t>(n_nonzeros_ + n_nonzeros_ / 4);
-    indices_.clear();  // nothing to carry over
-    values_.clear();
-    indices_.resize(roomy);
-    values_.resize(roomy);
+  if (capacity_ < n_nonzeros_) {
+    capacity_ = n_nonzeros_ + n_nonzeros_ / 4;
+    indices_.reset();  // nothing to carry over
+    values_.reset();
+    indices_.reset(new std::int32_t[static_cast<std::size_t>(capacity_)]);
+    values_.reset(new float[static_cast<std::size_t>(capacity_)]);
   }
   return n_blocks;
 }
@@ -151,7 +153,7 @@ void Subproblem::cut_rounds() {
       run_starts_.push_back(k);
     }
   }
-  run_starts_.push_back(block_starts_.back());
+  run_starts_.push_back(first_wide_);
 }
 
 void Subproblem::reset() {
@@ -192,8 +194,8 @@ double Subproblem::sweep_wide(bool support_only) {
     run(n_slabs, column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       partial[static_cast<std::size_t>(slab)] =
-          column.dense ? kernels().float_dense_dot(values_.data() + at, Zd_.data() + slices_.begin(slab), count)
-                       : kernels().float_dot(indices_.data() + at, values_.data() + at, count, Zd_.data());
+          column.dense ? kernels().float_dense_dot(values_.get() + at, Zd_.data() + slices_.begin(slab), count)
+                       : kernels().float_dot(indices_.get() + at, values_.get() + at, count, Zd_.data());
     });
     double grad = column.grad + column.extra * column.step();
     for (double v : partial) grad += v;
@@ -205,9 +207,9 @@ double Subproblem::sweep_wide(bool support_only) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       const auto length = static_cast<float>(step);
       if (column.dense) {
-        kernels().float_dense_axpy(values_.data() + at, length, Zd_.data() + slices_.begin(slab), count);
+        kernels().float_dense_axpy(values_.get() + at, length, Zd_.data() + slices_.begin(slab), count);
       } else {
-        kernels().float_axpy(indices_.data() + at, values_.data() + at, count, length, Zd_.data());
+        kernels().float_axpy(indices_.get() + at, values_.get() + at, count, length, Zd_.data());
       }
     });
     column.point = to;
@@ -218,12 +220,12 @@ double Subproblem::sweep_wide(bool support_only) {
 double Subproblem::sweep(bool support_only) {
   nonzeros_touched += 2 * n_nonzeros_;
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
-  if (n_blocks == 1) return sweep_run(0, block_starts_[1], Zd_.data(), support_only);
+  double decrease = sweep_wide(support_only);
+  if (n_blocks == 1) return decrease + sweep_run(0, block_starts_[1], Zd_.data(), support_only);
   if (static_cast<std::int64_t>(private_.size()) < n_blocks) private_.resize(static_cast<std::size_t>(n_blocks));
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
   std::vector<double> change(static_cast<std::size_t>(n_blocks)), quadratic(change);
-  double decrease = sweep_wide(support_only);
   for (std::int64_t round = 0; round < n_rounds_; ++round) {
     run(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
       std::vector<float>& own = private_[static_cast<std::size_t>(block)];
@@ -353,7 +355,7 @@ void Subproblem::cut_slabs() {
     for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
       const ModelColumn& column = columns[static_cast<std::size_t>(k)];
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
-      const std::int32_t *begin = indices_.data() + column.start, *end = begin + column.count, *at = begin;
+      const std::int32_t *begin = indices_.get() + column.start, *end = begin + column.count, *at = begin;
       for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
         const std::int64_t row = slab == n_slabs ? n_rows_ : slices_.begin(slab);
         if (!column.dense) at = std::lower_bound(at, end, static_cast<std::int32_t>(row));
@@ -374,9 +376,9 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
     if (count == 0 || p[k] == 0) continue;
     const auto step = static_cast<float>(p[k]);
     if (columns[static_cast<std::size_t>(member)].dense) {
-      kernels().float_dense_axpy(values_.data() + starts[0], step, q + slices_.begin(slab), count);
+      kernels().float_dense_axpy(values_.get() + starts[0], step, q + slices_.begin(slab), count);
     } else {
-      kernels().float_axpy(indices_.data() + starts[0], values_.data() + starts[0], count, step, q);
+      kernels().float_axpy(indices_.get() + starts[0], values_.get() + starts[0], count, step, q);
     }
   }
 }
@@ -435,11 +437,11 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
       const std::int32_t member = subset.members[k];
       const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
       const std::int64_t count = starts[1] - starts[0];
-      const float* z = values_.data() + starts[0];
+      const float* z = values_.get() + starts[0];
       if (count == 0) products[k] = 0;
       else if (columns[static_cast<std::size_t>(member)].dense)
         products[k] = kernels().float_dense_dot(z, q.data() + slices_.begin(slab), count);
-      else products[k] = kernels().float_dot(indices_.data() + starts[0], z, count, q.data());
+      else products[k] = kernels().float_dot(indices_.get() + starts[0], z, count, q.data());
     }
   });
   std::fill(out.begin(), out.end(), 0.0);

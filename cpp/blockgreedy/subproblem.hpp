@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "blockgreedy/kernels.hpp"
@@ -45,8 +46,8 @@ class Subproblem {
   // Lays the columns out (start is set here) and cuts them into blocks; returns how many. block_of (by feature)
   // may be null.
   std::int64_t arrange(const std::int32_t* block_of, std::int64_t n_blocks);
-  std::int32_t* indices() { return indices_.data(); }
-  float* values() { return values_.data(); }
+  std::int32_t* indices() { return indices_.get(); }
+  float* values() { return values_.get(); }
   std::int64_t n_nonzeros() const { return n_nonzeros_; }
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
   std::int64_t slice_begin(std::int64_t slice) const { return slice_starts_[static_cast<std::size_t>(slice)]; }
@@ -69,14 +70,14 @@ class Subproblem {
 
  private:
   double product(const ModelColumn& column, const float* v) const {
-    const float* z = values_.data() + column.start;
+    const float* z = values_.get() + column.start;
     return column.dense ? kernels().float_dense_dot(z, v, column.count)
-                        : kernels().float_dot(indices_.data() + column.start, z, column.count, v);
+                        : kernels().float_dot(indices_.get() + column.start, z, column.count, v);
   }
   void add(const ModelColumn& column, double step, float* v) const {
-    const float* z = values_.data() + column.start;
+    const float* z = values_.get() + column.start;
     if (column.dense) kernels().float_dense_axpy(z, static_cast<float>(step), v, column.count);
-    else kernels().float_axpy(indices_.data() + column.start, z, column.count, static_cast<float>(step), v);
+    else kernels().float_axpy(indices_.get() + column.start, z, column.count, static_cast<float>(step), v);
   }
   // Some of the columns, cut into slices of about equal nonzeros.
   struct Subset {
@@ -103,8 +104,10 @@ class Subproblem {
   RowSlices slices_;
   ThreadTeam& team_;
   std::int64_t n_nonzeros_ = 0;
-  std::vector<std::int32_t> indices_;
-  std::vector<float> values_;
+  // Not initialised: what dense columns and dropped rows leave unused is never touched, so it costs no memory.
+  std::unique_ptr<std::int32_t[]> indices_;
+  std::unique_ptr<float[]> values_;
+  std::int64_t capacity_ = 0;
   std::int64_t n_rounds_ = 1;
   std::int64_t first_wide_ = 0;  // columns from here on are too long for a block: all threads share each of them
   std::vector<std::int64_t> block_starts_, slice_starts_;
