@@ -71,15 +71,18 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
   // On tall data threads share each long column: private residuals would cost more than the column.
   const bool tall = n_rows_ >= tall_rows;
-  const auto is_short = [&](const ModelColumn& column) { return !tall || column.count < min_parallel_work; };
-  first_wide_ = std::stable_partition(columns.begin(), columns.end(), is_short) - columns.begin();
+  const auto is_short = [&](const ModelColumn& column) { return !tall || column.count < 2 * min_parallel_work; };
+  std::stable_partition(columns.begin(), columns.end(), is_short);
+  const auto n_short = static_cast<std::size_t>(std::count_if(columns.begin(), columns.end(), is_short));
+  first_wide_ = static_cast<std::int64_t>(n_short);
   if (n_blocks == 0) {
     std::int64_t in_blocks = 0;
     for (std::int64_t k = 0; k < first_wide_; ++k) in_blocks += columns[static_cast<std::size_t>(k)].count;
     n_blocks = blocks_for(in_blocks);
+    if (tall) n_blocks = std::min<std::int64_t>(n_blocks, 4);
   }
   n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(first_wide_, 1));
-  std::vector<std::int32_t> block(static_cast<std::size_t>(first_wide_));
+  std::vector<std::int32_t> block(n_short);
   if (n_blocks > 1) {
     if (block_of != nullptr) {
       for (std::size_t k = 0; k < block.size(); ++k) {
@@ -185,13 +188,19 @@ double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* resid
 // One wide column after the other, each shared by slabs of rows.
 double Subproblem::sweep_wide(bool support_only) {
   const std::int64_t n_slabs = slices_.count();
+  const auto run_slabs = [&](std::int64_t work, auto&& f) {  // a few slabs at a time where they hold little
+    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 10000, 1, n_slabs);
+    run(n_parts, work, [&](std::int64_t part) {
+      for (std::int64_t slab = n_slabs * part / n_parts; slab < n_slabs * (part + 1) / n_parts; ++slab) f(slab);
+    });
+  };
   double decrease = 0;
   for (auto k = static_cast<std::size_t>(first_wide_); k < columns.size(); ++k) {
     ModelColumn& column = columns[k];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
     const std::int64_t* starts = slab_starts_.data() + static_cast<std::int64_t>(k) * (n_slabs + 1);
     std::array<double, 64> partial{};
-    run(n_slabs, column.count, [&](std::int64_t slab) {
+    run_slabs(column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       partial[static_cast<std::size_t>(slab)] =
           column.dense ? kernels().float_dense_dot(values_.get() + at, Zd_.data() + slices_.begin(slab), count)
@@ -203,7 +212,7 @@ double Subproblem::sweep_wide(bool support_only) {
     const double step = to - column.point;
     if (step == 0) continue;
     decrease += column.penalty.gain(column.point, to, grad, column.curvature);
-    run(n_slabs, column.count, [&](std::int64_t slab) {
+    run_slabs(column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       const auto length = static_cast<float>(step);
       if (column.dense) {
