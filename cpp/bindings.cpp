@@ -285,6 +285,8 @@ class PyWorkingSet {
     solver_->certify_anyway();
   }
   const WorkingSet& solver() const { return *solver_; }
+  // Memory itself, not a copy: with 10^7 rows there should not be two.
+  nb::ndarray<nb::numpy, double, nb::ndim<1>> release_dual() { return give_away(std::move(solver_->dual)); }
 
  private:
   nb::object model_object_;
@@ -393,9 +395,7 @@ void bind_working_set(nb::module_& m) {
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)
-      .def_prop_ro(
-          "dual",
-          [](nb::handle_t<PyWorkingSet> self) { return look_at(nb::cast<PyWorkingSet&>(self).solver().dual, self); })
+      .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")
       .def_prop_ro("predictions",
                    [](nb::handle_t<PyWorkingSet> self) {
                      return look_at(nb::cast<PyWorkingSet&>(self).solver().predictions(), self);

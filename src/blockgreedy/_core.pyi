@@ -111,8 +111,8 @@ class WorkingSet:
 
     def certify(self) -> None: ...
 
-    @property
-    def dual(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+    def release_dual(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """Hands the dual point over; certificates end with it."""
 
     @property
     def predictions(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...

@@ -106,10 +106,12 @@ def run_working_set(
         status = "interrupted"
     if not trace.records or trace.records[-1].iteration != engine.n_iter:
         record(True)
-    objective, dual, dual_value = engine.objective, engine.dual, engine.dual_value
+    objective = engine.objective
     if status not in ("converged", "interrupted"):
         engine.certify()
-        dual, dual_value = engine.dual, engine.dual_value
+    dual_value = engine.dual_value
+    dual = engine.release_dual()
+    if status not in ("converged", "interrupted"):
         if objective - dual_value > tol * engine.f_null:
             point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
             if value > dual_value:
@@ -125,7 +127,7 @@ def run_working_set(
         "intercept": engine.intercept,
         "objective": objective,
         "gap": gap,
-        "dual": np.array(dual),
+        "dual": dual,
         "status": status,
         "message": _message(status, gap, engine.f_null, tol, engine.n_iter),
         "n_iter": engine.n_iter,
