@@ -23,7 +23,7 @@ std::int64_t blocks_for(std::int64_t n_nonzeros) {
   if (n_nonzeros < 60000) return 1;
   if (n_nonzeros < 2000000) return 2;
   if (n_nonzeros < 8000000) return 4;
-  return n_nonzeros < 64000000 ? 8 : 16;
+  return n_nonzeros < 16000000 ? 8 : 16;
 }
 
 double penalty_change(const ModelColumn& column, double from, double to) {
@@ -79,7 +79,6 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
     std::int64_t in_blocks = 0;
     for (std::int64_t k = 0; k < first_wide_; ++k) in_blocks += columns[static_cast<std::size_t>(k)].count;
     n_blocks = blocks_for(in_blocks);
-    if (tall) n_blocks = std::min<std::int64_t>(n_blocks, 4);
   }
   n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(first_wide_, 1));
   std::vector<std::int32_t> block(n_short);
@@ -199,12 +198,13 @@ double Subproblem::sweep_wide(bool support_only) {
     ModelColumn& column = columns[k];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
     const std::int64_t* starts = slab_starts_.data() + static_cast<std::int64_t>(k) * (n_slabs + 1);
+    const float* z = values_.get() + column.start;
     std::array<double, 64> partial{};
     run_slabs(column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       partial[static_cast<std::size_t>(slab)] =
-          column.dense ? kernels().float_dense_dot(values_.get() + at, Zd_.data() + slices_.begin(slab), count)
-                       : kernels().float_dot(indices_.get() + at, values_.get() + at, count, Zd_.data());
+          column.dense ? kernels().float_dense_dot(z + at, Zd_.data() + slices_.begin(slab), count)
+                       : kernels().float_dot(column.at + at, z + at, count, Zd_.data());
     });
     double grad = column.grad + column.extra * column.step();
     for (double v : partial) grad += v;
@@ -216,9 +216,9 @@ double Subproblem::sweep_wide(bool support_only) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       const auto length = static_cast<float>(step);
       if (column.dense) {
-        kernels().float_dense_axpy(values_.get() + at, length, Zd_.data() + slices_.begin(slab), count);
+        kernels().float_dense_axpy(z + at, length, Zd_.data() + slices_.begin(slab), count);
       } else {
-        kernels().float_axpy(indices_.get() + at, values_.get() + at, count, length, Zd_.data());
+        kernels().float_axpy(column.at + at, z + at, count, length, Zd_.data());
       }
     });
     column.point = to;
@@ -364,11 +364,11 @@ void Subproblem::cut_slabs() {
     for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
       const ModelColumn& column = columns[static_cast<std::size_t>(k)];
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
-      const std::int32_t *begin = indices_.get() + column.start, *end = begin + column.count, *at = begin;
+      const std::int32_t *end = column.at + column.count, *at = column.at;
       for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
         const std::int64_t row = slab == n_slabs ? n_rows_ : slices_.begin(slab);
         if (!column.dense) at = std::lower_bound(at, end, static_cast<std::int32_t>(row));
-        starts[slab] = column.start + (column.dense ? row : at - begin);
+        starts[slab] = column.dense ? row : at - column.at;
       }
     }
   });
@@ -384,11 +384,10 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
     const std::int64_t count = starts[1] - starts[0];
     if (count == 0 || p[k] == 0) continue;
     const auto step = static_cast<float>(p[k]);
-    if (columns[static_cast<std::size_t>(member)].dense) {
-      kernels().float_dense_axpy(values_.get() + starts[0], step, q + slices_.begin(slab), count);
-    } else {
-      kernels().float_axpy(indices_.get() + starts[0], values_.get() + starts[0], count, step, q);
-    }
+    const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+    const float* z = values_.get() + column.start + starts[0];
+    if (column.dense) kernels().float_dense_axpy(z, step, q + slices_.begin(slab), count);
+    else kernels().float_axpy(column.at + starts[0], z, count, step, q);
   }
 }
 
@@ -446,11 +445,11 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
       const std::int32_t member = subset.members[k];
       const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
       const std::int64_t count = starts[1] - starts[0];
-      const float* z = values_.get() + starts[0];
+      const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+      const float* z = values_.get() + column.start + starts[0];
       if (count == 0) products[k] = 0;
-      else if (columns[static_cast<std::size_t>(member)].dense)
-        products[k] = kernels().float_dense_dot(z, q.data() + slices_.begin(slab), count);
-      else products[k] = kernels().float_dot(indices_.get() + starts[0], z, count, q.data());
+      else if (column.dense) products[k] = kernels().float_dense_dot(z, q.data() + slices_.begin(slab), count);
+      else products[k] = kernels().float_dot(column.at + starts[0], z, count, q.data());
     }
   });
   std::fill(out.begin(), out.end(), 0.0);

@@ -62,7 +62,7 @@ class Solver final : public WorkingSet {
     }
   }
 
-  void certify_anyway() override { try_point(static_cast<int>(tuned(10, 2))); }
+  void certify_anyway() override { try_point(2); }
   const std::vector<double>& predictions() const override { return t_; }
 
   bool step() override {
@@ -245,11 +245,12 @@ class Solver final : public WorkingSet {
       if (!place_.empty()) {
         const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), static_cast<std::int32_t>(n_kept_),
                                         indices, z);
+        column.at = indices;
         column.count = kept.count;
         column.curvature = kept.total;
         column.extra = kept.total - kept.kept;
       } else {
-        std::copy(at, at + column.count, indices);
+        column.at = at;
         column.curvature = scale_column(at, x, column.count, root_.data(), z);
       }
     }
@@ -563,9 +564,11 @@ class Solver final : public WorkingSet {
     const double to_scale = size * found_.worst / (1 + found_.worst);
     if (std::fabs(complementarity) + to_scale <= tol_) {
       try_point(0);
-    } else if (std::fabs(complementarity) <= tuned(11, 1.0) * tol_ && found_.worst <= 0.3 &&
+    } else if (std::fabs(complementarity) <= std::min(tol_, 0.3 * failed_) && found_.worst <= 0.3 &&
                found_.n_violators == static_cast<std::int64_t>(found_.proposals.size())) {
-      try_point(static_cast<int>(tuned(10, 2)));
+      try_point(2);
+      // A repair costs as much as a few sweeps: after one that did not help, the next waits for a better point.
+      if (objective - dual_value > tol_) failed_ = std::fabs(complementarity);
     }
   }
 
@@ -760,7 +763,7 @@ class Solver final : public WorkingSet {
   Candidates<View> candidates_;
   Subproblem model_;
   double* w_ = nullptr;
-  double tol_ = 0;
+  double tol_ = 0, failed_ = infinity;
   bool careful_ = true;
   double relative_decrease_ = 1;
   double effort_ = 1, last_decrease_ = infinity;

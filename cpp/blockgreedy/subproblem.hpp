@@ -19,7 +19,7 @@
 
 namespace blockgreedy {
 
-// One coordinate of the model; `start` and `count` say where its scaled column stands.
+// One coordinate of the model. Its scaled column stands at values() + start; `at` says in which rows (null if dense).
 struct ModelColumn {
   std::int32_t feature;  // -1: the intercept
   bool dense;            // stored with its zeros
@@ -28,6 +28,7 @@ struct ModelColumn {
   double weight, point;    // w_j, and w_j + d_j
   CoordinatePenalty penalty;
   double extra = 0;  // the part of the curvature that Z does not have
+  const std::int32_t* at = nullptr;
 
   double step() const { return point - weight; }
 };
@@ -46,7 +47,7 @@ class Subproblem {
   // Lays the columns out (start is set here) and cuts them into blocks; returns how many. block_of (by feature)
   // may be null.
   std::int64_t arrange(const std::int32_t* block_of, std::int64_t n_blocks);
-  std::int32_t* indices() { return indices_.get(); }
+  std::int32_t* indices() { return indices_.get(); }  // room for row numbers that differ from the matrix's
   float* values() { return values_.get(); }
   std::int64_t n_nonzeros() const { return n_nonzeros_; }
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
@@ -72,12 +73,12 @@ class Subproblem {
   double product(const ModelColumn& column, const float* v) const {
     const float* z = values_.get() + column.start;
     return column.dense ? kernels().float_dense_dot(z, v, column.count)
-                        : kernels().float_dot(indices_.get() + column.start, z, column.count, v);
+                        : kernels().float_dot(column.at, z, column.count, v);
   }
   void add(const ModelColumn& column, double step, float* v) const {
     const float* z = values_.get() + column.start;
     if (column.dense) kernels().float_dense_axpy(z, static_cast<float>(step), v, column.count);
-    else kernels().float_axpy(indices_.get() + column.start, z, column.count, static_cast<float>(step), v);
+    else kernels().float_axpy(column.at, z, column.count, static_cast<float>(step), v);
   }
   // Some of the columns, cut into slices of about equal nonzeros.
   struct Subset {
@@ -113,7 +114,7 @@ class Subproblem {
   std::vector<std::int64_t> block_starts_, slice_starts_;
   std::vector<std::int64_t> run_starts_;  // block b in round r: run_starts_[b·n_rounds + r] …
   // With very many rows, products run over slabs of rows that stay in the cache: entry k·(slabs + 1) + s says where
-  // slab s of column k starts. Empty otherwise.
+  // slab s of column k starts, counted from the column's start. Empty otherwise.
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
   std::vector<float> Zd_;
