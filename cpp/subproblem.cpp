@@ -142,10 +142,12 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
 // the rows per block.
 void Subproblem::cut_rounds() {
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
-  n_rounds_ = n_blocks == 1 ? 1 : std::clamp<std::int64_t>(n_nonzeros_ / (n_rows_ * n_blocks), 1, n_blocks == 2 ? 4 : 8);
+  n_rounds_ =
+      n_blocks == 1 ? 1 : std::clamp<std::int64_t>(n_nonzeros_ / (n_rows_ * n_blocks), 1, n_blocks == 2 ? 4 : 8);
   run_starts_.clear();
   for (std::int64_t b = 0; b < n_blocks; ++b) {
-    const auto first = block_starts_[static_cast<std::size_t>(b)], last = block_starts_[static_cast<std::size_t>(b) + 1];
+    const auto first = block_starts_[static_cast<std::size_t>(b)],
+               last = block_starts_[static_cast<std::size_t>(b) + 1];
     std::int64_t total = 0, done = 0;
     for (std::int64_t k = first; k < last; ++k) total += columns[static_cast<std::size_t>(k)].count;
     run_starts_.push_back(first);
@@ -242,7 +244,8 @@ double Subproblem::sweep(bool support_only) {
       const auto at = static_cast<std::size_t>(block * n_rounds_ + round);
       sweep_run(run_starts_[at], run_starts_[at + 1], own.data(), support_only);
       double linear = 0, square = 0;
-      for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]); ++k) {
+      for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]);
+           ++k) {
         const ModelColumn& column = columns[k];
         const double step = column.point - old_points_[k];
         linear += (column.grad + column.extra * (old_points_[k] - column.weight)) * step +

@@ -32,9 +32,8 @@ class Solver final : public WorkingSet {
     w_ = w;
     intercept = b;
     const std::int64_t n = view_.n_rows;
-    for_rows([&](std::int64_t i) {
-      t_[static_cast<std::size_t>(i)] = b + (target_.offset ? target_.offset[i] : 0.0);
-    });
+    for_rows(
+        [&](std::int64_t i) { t_[static_cast<std::size_t>(i)] = b + (target_.offset ? target_.offset[i] : 0.0); });
     double penalty = 0;
     n_support = 0;
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
@@ -136,20 +135,19 @@ class Solver final : public WorkingSet {
     });
   }
 
+  // What RowTerms should beware of: see the losses.
+  double caution() const {
+    if (target_.loss.kind == LossKind::logistic) return careful_ ? -1.0 : -infinity;
+    return last_move_;
+  }
+
   // Predictions t_ + step·direction with their derivatives and curvatures; returns the loss.
   double advance(const double* direction, double step, std::vector<double>& t, std::vector<double>& theta,
                  std::vector<float>& root) {
-    const RowRun rows{target_.y,
-                      target_.row_weights,
-                      1.0 / static_cast<double>(view_.n_rows),
-                      target_.loss.delta,
-                      careful_ ? -1.0 : -infinity,
-                      t_.data(),
-                      direction,
-                      step,
-                      t.data(),
-                      theta.data(),
-                      root.data()};
+    const RowRun rows{target_.y,          target_.row_weights, 1.0 / static_cast<double>(view_.n_rows),
+                      target_.loss.delta, caution(),           flat_,
+                      t_.data(),          direction,           step,
+                      t.data(),           theta.data(),        root.data()};
     const auto advance_rows = loss_kernels(target_.loss).advance;
     return sum_rows(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(rows, begin, end); });
   }
@@ -243,8 +241,8 @@ class Solver final : public WorkingSet {
       std::int32_t* indices = model_.indices() + column.start;
       float* z = model_.values() + column.start;
       if (!place_.empty()) {
-        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), static_cast<std::int32_t>(n_kept_),
-                                        indices, z);
+        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(),
+                                        static_cast<std::int32_t>(n_kept_), indices, z);
         column.at = indices;
         column.count = kept.count;
         column.curvature = kept.total;
@@ -269,7 +267,8 @@ class Solver final : public WorkingSet {
         scale_column(nullptr, view_.data + view_.start(column.feature), view_.n_rows, root, z);
       } else {
         std::fill(z, z + n_kept_, 0.0F);
-        view_.for_each_nonzero(column.feature, [=](std::int32_t i, double x) { z[i] = static_cast<float>(x) * root[i]; });
+        view_.for_each_nonzero(column.feature,
+                               [=](std::int32_t i, double x) { z[i] = static_cast<float>(x) * root[i]; });
       }
       column.curvature = kernels().float_dense_dot(z, z, n_kept_);
       return;
@@ -298,7 +297,9 @@ class Solver final : public WorkingSet {
     const std::int64_t n = view_.n_rows;
     place_.clear();
     n_kept_ = n;
-    const double share = target_.loss.kind == LossKind::squared ? 0.0 : std::min(tuned(16, 0.05), tuned(17, 0.3) * std::sqrt(relative_decrease_));
+    const double share = target_.loss.kind == LossKind::squared
+                             ? 0.0
+                             : std::min(tuned(16, 0.05), tuned(17, 0.3) * std::sqrt(relative_decrease_));
     if (share > 0) {
       // A histogram by exponent and leading bits finds the cut without sorting.
       constexpr std::size_t n_bins = 1 << 11;
@@ -370,8 +371,7 @@ class Solver final : public WorkingSet {
       gained += model_.sweep(true);
       n_sweeps += 2;
       clock.next(Phase::conjugate_gradients);
-      const double solved =
-          model_.solve_on_support(static_cast<int>(tuned(5, 25) * (stop < 0.1 ? 2 : 1)), stop);
+      const double solved = model_.solve_on_support(static_cast<int>(tuned(5, 25) * (stop < 0.1 ? 2 : 1)), stop);
       total += gained + solved;
       if (gained + solved <= tuned(7, 0.1) * total) break;
     }
@@ -410,7 +410,7 @@ class Solver final : public WorkingSet {
   // Squared hinge and Huber are flat in places where the model is not, so a full step may be much too short: the
   // weights that it did not set to zero go on in the same direction while that pays.
   double go_on() {
-    if (target_.loss.kind != LossKind::squared_hinge && target_.loss.kind != LossKind::huber) return 0;
+    if (!has_flat_parts()) return 0;
     double longest = 1 << 20;
     for (ModelColumn& column : model_.columns) {
       const double step = column.point == 0 && column.penalty.l1 > 0 ? 0.0 : column.step();
@@ -430,6 +430,10 @@ class Solver final : public WorkingSet {
     }
     if (size == 0) return 0;
     return take_step(size, std::min(objective_at(size), objective));
+  }
+
+  bool has_flat_parts() const {
+    return target_.loss.kind == LossKind::squared_hinge || target_.loss.kind == LossKind::huber;
   }
 
   double weight_at(const ModelColumn& column, double size) const {
@@ -459,6 +463,12 @@ class Solver final : public WorkingSet {
       n_support += to != 0;
     }
     step_size = size;
+    if (has_flat_parts()) {
+      // Damping where the loss is flat: less after each success, or it would slow the end down.
+      flat_ = size >= 1 ? std::max(0.3 * flat_, 1e-7) : std::min(10 * flat_, 0.1);
+      last_move_ = 0;
+      for (double v : Xd_) last_move_ = std::max(last_move_, size * std::fabs(v));
+    }
     careful_ = size < 1 || objective - reached > 1e-3 * objective;
     if (!truncated_ && size >= 1) adapt_effort(objective - reached);
     objective = reached;
@@ -588,11 +598,13 @@ class Solver final : public WorkingSet {
     for (auto& part : products_) part.clear();
     // Products are counted as large as rounding may make them elsewhere.
     const double rounding = 2e-15 * std::sqrt(row_product(point.data(), point.data()));
-    candidates_.visit_within(point.data(), distance, [&](std::int64_t part, std::int32_t j, double norm, double product) {
-      const CoordinatePenalty penalty = target_.penalty.at(j);
-      product += std::copysign(rounding * norm, product);
-      if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
-    });
+    candidates_.visit_within(point.data(), distance,
+                             [&](std::int64_t part, std::int32_t j, double norm, double product) {
+                               const CoordinatePenalty penalty = target_.penalty.at(j);
+                               product += std::copysign(rounding * norm, product);
+                               if (std::fabs(product) > penalty.l1)
+                                 products_[static_cast<std::size_t>(part)].push_back({j, product});
+                             });
     double worst = 0;
     for (const auto& part : products_) {
       for (const Move& entry : part) {
@@ -614,9 +626,8 @@ class Solver final : public WorkingSet {
     }
     if (value > dual_value) {
       dual_value = value;
-      for_rows([&](std::int64_t i) {
-        dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)];
-      });
+      for_rows(
+          [&](std::int64_t i) { dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)]; });
     }
   }
 
@@ -765,6 +776,8 @@ class Solver final : public WorkingSet {
   double* w_ = nullptr;
   double tol_ = 0, failed_ = infinity;
   bool careful_ = true;
+  double last_move_ = 1;  // of a prediction, in the last step
+  double flat_ = 0.03;
   double relative_decrease_ = 1;
   double effort_ = 1, last_decrease_ = infinity;
   bool truncated_ = false;

@@ -172,7 +172,7 @@ def test_one_thread_and_two_give_the_same_json(npz):
     ("arguments", "status"),
     [
         (("--tol", 0, "--max-iter", 7), "max_iter"),
-        (("--tol", 0, "--max-seconds", 0.01, "--max-iter", 10**9), "max_seconds"),
+        (("--method", "scd", "--tol", 0, "--max-seconds", 0.01, "--max-iter", 10**9), "max_seconds"),
     ],
 )
 def test_a_run_that_did_not_converge_exits_with_3(npz, arguments, status):
@@ -208,7 +208,7 @@ def test_exactly_one_alpha_is_needed(npz, alphas):
     ("arguments", "message"),
     [
         (("--loss", "cubic"), "loss='cubic' is not known; use one of 'squared', 'logistic'"),
-        (("--method", "newton"), "method='newton' is not known; use one of 'block-greedy', 'scd'"),
+        (("--method", "newton"), "method='newton' is not known; use one of 'auto', 'block-greedy', 'scd'"),
         (("--update", "add"), "update='add' is a setting of the paper's family, which method='auto' does not have"),
         (("--atomic",), "atomic=True is a setting of the paper's family"),
         (("--per-block", 0), "per_block=0 is a setting of the paper's family"),
@@ -332,7 +332,9 @@ def test_module_and_console_script_print_the_version():
 
 def test_quiet_prints_nothing_on_stderr_and_a_pipe_gets_no_progress(npz):
     for extra in (["--quiet"], []):
-        process = start("fit", npz, "--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0, *extra)
+        process = start(
+            "fit", npz, "--method", "scd", "--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0, *extra
+        )
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (3, "")
         assert "max_seconds" in out
@@ -341,7 +343,7 @@ def test_quiet_prints_nothing_on_stderr_and_a_pipe_gets_no_progress(npz):
 @pytest.mark.parametrize("quiet", [False, True])
 def test_progress_is_drawn_on_a_terminal_unless_quiet_and_stdout_stays_json(npz, quiet):
     terminal, stderr = pty.openpty()
-    arguments = ["--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0, "--json"]
+    arguments = ["--method", "scd", "--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0, "--json"]
     process = start("fit", npz, *arguments, *["--quiet"] * quiet, stderr=stderr, TERM="xterm")
     os.close(stderr)
     shown = b""
@@ -362,6 +364,8 @@ def test_ctrl_c_stops_within_two_seconds_and_reports_the_best_point(npz, tmp_pat
     trace = tmp_path / "run.csv"
     # alpha near 0 and tol=0: it would run for hours.
     arguments = [
+        "--method",
+        "scd",
         "--loss",
         "logistic",
         "--alpha-ratio",

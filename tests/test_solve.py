@@ -103,7 +103,7 @@ def test_zeros_are_exact_and_the_box_is_kept(rng, method):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "cd"}, "method='cd' is not known; use one of 'block-greedy', 'scd'"),
+        ({"method": "cd"}, "method='cd' is not known; use one of 'auto', 'block-greedy', 'scd'"),
         ({"n_blocks": 0}, "n_blocks=0 must be a whole number from 1 to 40"),
         ({"n_blocks": 41}, "n_blocks=41 must be a whole number from 1 to 40"),
         ({"n_blocks": 2.5}, "n_blocks=2.5 must be"),

@@ -163,8 +163,8 @@ class Candidates {
     expected_work_ = last_touched + size_ / 8;
   }
 
-  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that a move of `distance` from the present θ may have carried
-  // beyond its threshold; the other columns are within theirs at `point`.
+  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that a move of `distance` from the present θ may have
+  // carried beyond its threshold; the other columns are within theirs at `point`.
   template <class Visit>
   void visit_within(const double* point, double distance, Visit visit) {
     run(expected_work_, [&](std::int64_t part) {

@@ -18,8 +18,8 @@ using DotsFunction = void (*)(const View&, const std::int32_t* columns, std::int
 // The rows of a model: y, where it stands, and what each row weighs (`weights` null: `weight` for all).
 struct RowRun {
   const double *y, *weights;
-  double weight, delta, careful;  // careful: see LogisticLoss::terms
-  const double *t, *direction;    // the point is t + step·direction; direction may be null
+  double weight, delta, careful, flat;  // careful, flat: see the terms of the losses
+  const double *t, *direction;          // the point is t + step·direction; direction may be null
   double step;
   double *t_out, *derivs;  // weight·loss′
   float* root;             // √(weight·loss″)

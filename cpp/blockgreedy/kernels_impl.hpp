@@ -151,12 +151,12 @@ struct LossLoops {
     const double *y = rows.y, *weights = rows.weights, *t = rows.t, *direction = rows.direction;
     double *t_out = rows.t_out, *derivs = rows.derivs;
     float* root = rows.root;
-    const double step = rows.step, weight = rows.weight, delta = rows.delta, careful = rows.careful;
+    const double step = rows.step, weight = rows.weight, delta = rows.delta, careful = rows.careful, flat = rows.flat;
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = begin; i < end; ++i) {
       const double at = moving ? t[i] + step * direction[i] : t[i];
-      const RowTerms terms = L::terms(y[i], at, delta, careful);
+      const RowTerms terms = L::terms(y[i], at, delta, careful, flat);
       const double own = weighted ? weights[i] : weight;
       if (moving) t_out[i] = at;
       sum += own * terms.value;

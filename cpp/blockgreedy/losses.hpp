@@ -89,7 +89,7 @@ struct RowTerms {
 };
 
 struct SquaredLoss {
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double) {
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double, double) {
     return {0.5 * (t - y) * (t - y), t - y, 1.0};
   }
   static BLOCKGREEDY_INLINE double value(double y, double t, double) { return 0.5 * (t - y) * (t - y); }
@@ -101,7 +101,7 @@ struct SquaredLoss {
 struct LogisticLoss {
   // On the wrong side the curvature falls off while the slope stays: Newton steps of rare columns would go a
   // hundred times too far. For margins below `careful` the parabola that touches the loss from above is taken.
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double careful) {
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double careful, double) {
     const double margin = y * t;
     const double e = scalar::exp_negative(-__builtin_fabs(margin));
     const double inverse = 1.0 / (1.0 + e);
@@ -132,10 +132,11 @@ struct LogisticLoss {
 };
 
 struct SquaredHingeLoss {
-  // Where the loss is flat a little curvature is kept, or a quadratic model would have no minimum.
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double) {
+  // Rows within `careful` of where the loss bends count as bent, since a step may carry them there. Where the loss is
+  // flat, the part `flat` of the curvature is kept, or a quadratic model would have no minimum.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double careful, double flat) {
     const double m = shortfall(y, t);
-    return {m * m, -2.0 * y * m, y * t < 1.0 ? 2.0 : 0.02};
+    return {m * m, -2.0 * y * m, 2.0 * (y * t < 1.0 + careful ? 1.0 : flat)};
   }
   static BLOCKGREEDY_INLINE double shortfall(double y, double t) {
     const double m = 1.0 - y * t;
@@ -155,11 +156,12 @@ struct SquaredHingeLoss {
 };
 
 struct HuberLoss {
-  // Beyond delta: a tenth of the parabola that touches the loss from above.
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double delta, double) {
+  // Rows within `careful` of the bend count as inside; beyond: the part `flat` of the parabola that touches from
+  // above.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double delta, double careful, double flat) {
     const double r = __builtin_fabs(t - y);
-    const double outside = 0.1 * delta / (r > delta ? r : delta);
-    return {value(y, t, delta), deriv(y, t, delta), r <= delta ? 1.0 : outside};
+    const double outside = flat * delta / (r > delta ? r : delta);
+    return {value(y, t, delta), deriv(y, t, delta), r <= delta + careful ? 1.0 : outside};
   }
   static BLOCKGREEDY_INLINE double value(double y, double t, double delta) {
     const double r = __builtin_fabs(t - y);

@@ -2,10 +2,10 @@
 //
 //   min over d   Σ_j grad_j d_j + ½ ‖Z d‖² + Σ_j penalty_j(w_j + d_j),   Z = diag(√h) X_W in float32,
 //
-// h the loss's curvatures. Rows that hold next to nothing of the curvature may be left out of Z; what they would add to
-// the diagonal is kept (`extra`). Columns live in blocks; a sweep improves every block against a private residual Zd and
-// joins the blocks' moves by the best step size for each. Conjugate gradients then solve the system that is left
-// once signs are fixed. Everything depends on the blocks and slices, never on who executes them.
+// h the loss's curvatures. Rows that hold next to nothing of the curvature may be left out of Z; what they would add
+// to the diagonal is kept (`extra`). Columns live in blocks; a sweep improves every block against a private residual
+// Zd and joins the blocks' moves by the best step size for each. Conjugate gradients then solve the system that is
+// left once signs are fixed. Everything depends on the blocks and slices, never on who executes them.
 #pragma once
 
 #include <cstdint>
