@@ -359,7 +359,7 @@ class Solver final : public WorkingSet {
       return;
     }
     const bool exact = target_.loss.kind == LossKind::squared;
-    const int cycles = static_cast<int>((exact ? tuned(3, 4) : tuned(4, 1)) * effort_);
+    const int cycles = static_cast<int>((exact ? tuned(3, 2) : tuned(4, 1)) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
     const double stop = std::clamp(tuned(13, 3.0) * std::sqrt(relative_decrease_), tuned(14, 0.05), tuned(6, 0.1));
     const std::int64_t before = model_.nonzeros_touched;

@@ -1,4 +1,4 @@
-"""blockgreedy: L1-regularised models on large sparse data, by block-greedy coordinate descent."""
+"""blockgreedy: L1-regularised models on large sparse data: a certified default solver and the block-greedy family."""
 
 from blockgreedy import data
 from blockgreedy.data import Dataset, load, save
