@@ -350,7 +350,7 @@ class Solver final : public WorkingSet {
   }
 
   void solve_model(Clock& clock) {
-    model_.reset();
+    model_.reset(target_.loss.kind == LossKind::squared);
     double total = 0;
     if (truncated_) {
       const int sweeps = static_cast<int>(tuned(2, 3));

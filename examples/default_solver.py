@@ -50,7 +50,7 @@ def main() -> None:
 
     rest = np.setdiff1d(np.arange(X.shape[1]), common)
     offset = first.decision(earlier.coef, earlier.intercept)
-    options = {"sample_weight": weights, "fit_intercept": True, "offset": offset}
+    options: dict[str, Any] = {"sample_weight": weights, "fit_intercept": True, "offset": offset}
     second = at_ratio(bg.Problem(X[:, rest], y, loss="logistic", alpha=1.0, **options), 0.3)
     solution = bg.solve(second, tol=1e-6)
     print(f"what the rest adds:  {solution}")
