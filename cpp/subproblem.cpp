@@ -160,20 +160,14 @@ void Subproblem::cut_rounds() {
   run_starts_.push_back(first_wide_);
 }
 
-void Subproblem::reset(bool same_scale) {
+void Subproblem::reset() {
+  Zd_.assign(static_cast<std::size_t>(n_rows_), 0.0F);
   n_nonzeros_ = 0;
   for (ModelColumn& column : columns) {
     column.point = column.weight;
     n_nonzeros_ += column.count;
   }
-  use_gram_ = same_scale && n_rows_ < tall_rows && gram_.update(columns, values_.get(), n_rows_, n_nonzeros_);
-  if (use_gram_) {
-    for (std::size_t k = 0; k < columns.size(); ++k) columns[k].slot = gram_.slot(k);
-    Zd_.assign(static_cast<std::size_t>(gram_.size()), 0.0F);
-  } else {
-    Zd_.assign(static_cast<std::size_t>(n_rows_), 0.0F);
-    cut_slabs();
-  }
+  cut_slabs();
 }
 
 double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only) {
@@ -238,7 +232,7 @@ double Subproblem::sweep(bool support_only) {
   nonzeros_touched += 2 * n_nonzeros_;
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
   double decrease = sweep_wide(support_only);
-  if (n_blocks == 1 || use_gram_) return decrease + sweep_run(0, first_wide_, Zd_.data(), support_only);
+  if (n_blocks == 1) return decrease + sweep_run(0, block_starts_[1], Zd_.data(), support_only);
   if (static_cast<std::int64_t>(private_.size()) < n_blocks) private_.resize(static_cast<std::size_t>(n_blocks));
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
@@ -400,25 +394,6 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
   }
 }
 
-// q = ZᵀZp in every slot.
-void Subproblem::multiply_gram(const Subset& subset, const std::vector<double>& p, std::vector<float>& q) {
-  std::vector<float> by_slot(static_cast<std::size_t>(gram_.size()));
-  for (std::size_t k = 0; k < p.size(); ++k) {
-    by_slot[static_cast<std::size_t>(columns[static_cast<std::size_t>(subset.members[k])].slot)] =
-        static_cast<float>(p[k]);
-  }
-  q.assign(by_slot.size(), 0.0F);
-  const auto m = static_cast<std::int64_t>(columns.size());
-  nonzeros_touched += m * gram_.size() / 16;  // about what such an entry costs
-  run(16, m * gram_.size() / 8, [&](std::int64_t part) {
-    for (std::int64_t k = m * part / 16; k < m * (part + 1) / 16; ++k) {
-      const std::int32_t slot = columns[static_cast<std::size_t>(k)].slot;
-      q[static_cast<std::size_t>(slot)] =
-          static_cast<float>(kernels().float_dense_dot(gram_.row(slot), by_slot.data(), gram_.size()));
-    }
-  });
-}
-
 // q = Σ p_k z_k
 void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q) {
   nonzeros_touched += subset.work;
@@ -451,11 +426,6 @@ void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std
 void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q,
                        std::vector<double>& out) {
   const std::size_t m = subset.members.size();
-  if (use_gram_) {
-    multiply_gram(subset, p, q);
-    for (std::size_t k = 0; k < m; ++k) out[k] = product(columns[static_cast<std::size_t>(subset.members[k])], q.data());
-    return;
-  }
   if (slab_starts_.empty()) {
     forward(subset, p, q);
     nonzeros_touched += subset.work;
@@ -562,30 +532,12 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     if (to == 0) step[k] = -column.point;
     clipped |= to != column.point + x[k];
   }
-  // Z move·Zd and ‖Z move‖²; leaves in q what `take` adds to the residual.
-  double along = 0, square = 0;
-  const auto look_along = [&](const std::vector<double>& move) {
-    if (use_gram_) {
-      multiply_gram(support, move, q);
-      along = square = 0;
-      for (std::size_t k = 0; k < m; ++k) {
-        const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-        along += move[k] * product(column, Zd_.data());
-        square += move[k] * product(column, q.data());
-      }
-      return;
-    }
-    forward(support, move, q);
-    along = sum_rows([&](std::int64_t begin, std::int64_t end) {
-      return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin);
-    });
-    square = sum_rows([&](std::int64_t begin, std::int64_t end) {
-      return kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
-    });
-  };
   const auto change_of = [&](const std::vector<double>& move) {
-    look_along(move);
-    double change = along + 0.5 * square;
+    forward(support, move, q);
+    double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
+      return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin) +
+             0.5 * kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
+    });
     for (std::size_t k = 0; k < m; ++k) {
       const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
       change += (column.grad + column.extra * (column.step() + 0.5 * move[k])) * move[k] +
@@ -597,10 +549,6 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     for (std::size_t k = 0; k < m; ++k) {
       double& point = columns[static_cast<std::size_t>(subset[k])].point;
       point = move[k] == -point ? 0.0 : point + move[k];
-    }
-    if (use_gram_) {
-      kernels().float_dense_axpy(q.data(), 1.0F, Zd_.data(), gram_.size());
-      return;
     }
     run(slices_.count(), n_rows_, [&](std::int64_t slice) {
       kernels().float_dense_axpy(q.data() + slices_.begin(slice), 1.0F, Zd_.data() + slices_.begin(slice),
@@ -614,8 +562,13 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   }
   const double clipped_change = change;
   // Exact minimum along x: between the points where a coordinate reaches zero or a bound the model is quadratic.
-  look_along(x);
-  double slope = along, curvature = square;
+  change_of(x);
+  double slope = sum_rows([&](std::int64_t begin, std::int64_t end) {
+    return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin);
+  });
+  double curvature = sum_rows([&](std::int64_t begin, std::int64_t end) {
+    return kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
+  });
   struct Kink {
     double at;
     std::size_t k;

@@ -350,7 +350,7 @@ class Solver final : public WorkingSet {
   }
 
   void solve_model(Clock& clock) {
-    model_.reset(target_.loss.kind == LossKind::squared);
+    model_.reset();
     double total = 0;
     if (truncated_) {
       const int sweeps = static_cast<int>(tuned(2, 3));
@@ -429,7 +429,7 @@ class Solver final : public WorkingSet {
       size = next;
     }
     if (size == 0) return 0;
-    return take_step(size, std::min(objective_at(size), objective));
+    return take_step(size, std::min(objective_at(size), objective), true);
   }
 
   bool has_flat_parts() const {
@@ -451,7 +451,7 @@ class Solver final : public WorkingSet {
   }
 
   // What objective_at(size) evaluated last becomes the state.
-  double take_step(double size, double reached) {
+  double take_step(double size, double reached, bool going_on = false) {
     n_support = 0;
     for (const ModelColumn& column : model_.columns) {
       const double to = weight_at(column, size);
@@ -465,12 +465,12 @@ class Solver final : public WorkingSet {
     step_size = size;
     if (has_flat_parts()) {
       // Damping where the loss is flat: less after each success, or it would slow the end down.
-      flat_ = size >= 1 ? std::max(0.3 * flat_, 1e-7) : std::min(10 * flat_, 0.1);
-      last_move_ = 0;
+      if (!going_on) flat_ = size >= 1 ? std::max(0.3 * flat_, 1e-7) : std::min(10 * flat_, 0.1);
+      if (!going_on) last_move_ = 0;
       for (double v : Xd_) last_move_ = std::max(last_move_, size * std::fabs(v));
     }
     careful_ = size < 1 || objective - reached > 1e-3 * objective;
-    if (!truncated_ && size >= 1) adapt_effort(objective - reached);
+    if (!truncated_ && size >= 1 && !going_on) adapt_effort(objective - reached);
     objective = reached;
     const double moved = distance_between(new_theta_, theta_);
     t_.swap(new_t_);

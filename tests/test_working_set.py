@@ -75,7 +75,7 @@ def test_any_problem_is_solved_and_proved(seed, loss, rows, weights, box, l2, in
     case = make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype)
     problem = case.problem(form, dtype)
     solution = bg.solve(problem, tol=tol)
-    tol = assert_certified(case, problem, solution, tol)
+    assert_certified(case, problem, solution, tol)
     best, f_null = case.minimum(), case.null()
     assert problem.null_model.objective == pytest.approx(f_null, rel=1e-6, abs=1e-9)
     assert solution.objective <= best + tol * f_null * (1 + 1e-6) + 1e-13

@@ -94,7 +94,7 @@ def test_piecewise_quadratic_losses_end_in_a_moderate_number_of_steps(loss):
             solution = bg.solve(plain(X, y, loss, 1e-3, **options).problem(), tol=1e-6)
             assert_never_rises(solution)
             counts.append(solution.n_iter)
-    assert max(counts) <= (100 if loss == "huber" else 500), sorted(counts)
+    assert max(counts) <= 100, sorted(counts)
 
 
 @both
@@ -306,6 +306,7 @@ def test_an_intercept_is_an_unpenalised_column_of_ones(loss, form):
 def test_an_intercept_far_from_zero_keeps_its_digits(loss):
     X, y = data(18, loss)
     near, far = (bg.solve(plain(X, y + c, loss, 0.05, intercept=True).problem(), tol=1e-6) for c in (0.0, 1e6))
+    # at 1e6 a residual has ten digits left, which Huber's derivative shows as they are
     assert far.status == "converged" or (loss == "huber" and far.gap < 1e-4 * near.objective)
     assert far.intercept == pytest.approx(near.intercept + 1e6, abs=1e-2)
     assert far.objective == pytest.approx(near.objective, rel=1e-5)

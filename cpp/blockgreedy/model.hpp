@@ -1,5 +1,5 @@
-// What is being minimised, as the core sees it: (1/n) Σ loss(y_i, (Xw)_i) + Σ penalty_j(w_j), and the state
-// that every solver keeps current.
+// What is being minimised, as the core sees it: Σ ω_i loss(y_i, (Xw)_i + b + offset_i) + Σ penalty_j(w_j), and the
+// state that the family keeps current (ω_i = 1/n, no offset and no intercept there).
 #pragma once
 
 #include <cstdint>

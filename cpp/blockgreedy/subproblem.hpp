@@ -12,7 +12,6 @@
 #include <memory>
 #include <vector>
 
-#include "blockgreedy/gram.hpp"
 #include "blockgreedy/kernels.hpp"
 #include "blockgreedy/model.hpp"
 #include "blockgreedy/penalties.hpp"
@@ -30,14 +29,13 @@ struct ModelColumn {
   CoordinatePenalty penalty;
   double extra = 0;  // the part of the curvature that Z does not have
   const std::int32_t* at = nullptr;
-  std::int32_t slot = 0;  // in the Gram matrix
 
   double step() const { return point - weight; }
 };
 
 class Subproblem {
  public:
-  explicit Subproblem(ThreadTeam& team) : slices_(1), team_(team), gram_(team) {}
+  explicit Subproblem(ThreadTeam& team) : slices_(1), team_(team) {}
 
   void set_rows(std::int64_t n_rows) {
     n_rows_ = n_rows;
@@ -55,9 +53,8 @@ class Subproblem {
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
   std::int64_t slice_begin(std::int64_t slice) const { return slice_starts_[static_cast<std::size_t>(slice)]; }
 
-  // d = 0. Columns may have lost rows since they were arranged. With same_scale, √h is what it was last time, so that
-  // inner products of columns can be kept.
-  void reset(bool same_scale);
+  // d = 0. Columns may have lost rows since they were arranged.
+  void reset();
 
   // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
   double sweep(bool support_only);
@@ -73,18 +70,12 @@ class Subproblem {
   std::int64_t cg_iterations = 0;
 
  private:
-  // With a Gram matrix the residual is not Zd but ZᵀZd, one entry per slot.
   double product(const ModelColumn& column, const float* v) const {
-    if (use_gram_) return static_cast<double>(v[column.slot]);
     const float* z = values_.get() + column.start;
     return column.dense ? kernels().float_dense_dot(z, v, column.count)
                         : kernels().float_dot(column.at, z, column.count, v);
   }
   void add(const ModelColumn& column, double step, float* v) const {
-    if (use_gram_) {
-      kernels().float_dense_axpy(gram_.row(column.slot), static_cast<float>(step), v, gram_.size());
-      return;
-    }
     const float* z = values_.get() + column.start;
     if (column.dense) kernels().float_dense_axpy(z, static_cast<float>(step), v, column.count);
     else kernels().float_axpy(column.at, z, column.count, static_cast<float>(step), v);
@@ -98,7 +89,6 @@ class Subproblem {
   void cut(Subset& subset) const;
   void forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q);
   void curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q, std::vector<double>& out);
-  void multiply_gram(const Subset& subset, const std::vector<double>& p, std::vector<float>& q);
   void cut_slabs();
   void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
   double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
@@ -127,9 +117,7 @@ class Subproblem {
   // slab s of column k starts, counted from the column's start. Empty otherwise.
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
-  Gram gram_;
-  bool use_gram_ = false;
-  std::vector<float> Zd_;  // or ZᵀZd, see product
+  std::vector<float> Zd_;
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
 };

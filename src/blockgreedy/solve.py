@@ -59,8 +59,8 @@ class Solution:
     status: Status
     message: str  # one sentence on the status: what happened, and what to change if it did not converge
     n_iter: int
-    seconds: float  # in iterations
-    check_seconds: float  # in gap checks and recording
+    seconds: float  # in iterations; for "auto" all but the certificate
+    check_seconds: float  # in gap checks and recording; for "auto" in the certificate
     trace: Trace = field(repr=False)
     phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)  # where the default solver spent them
     partition: Partition | None = field(default=None, repr=False)
@@ -99,8 +99,8 @@ def solve(
     Parameters
     ----------
     method : "auto", or a member of the paper's family
-        "auto" (default): Newton steps on a greedily chosen working set, the fastest choice at any alpha; the
-        objective never rises. The family, Algorithm 1 of the paper, by presets of (n_blocks, blocks_per_iter):
+        "auto" (default): Newton steps on a greedily chosen working set; fast at any alpha, and the objective
+        never rises. The family, Algorithm 1 of the paper, by presets of (n_blocks, blocks_per_iter):
         "block-greedy": both free; "scd": every feature a block, 1 per iteration; "shotgun": every feature a
         block, several per iteration; "greedy": one block; "thread-greedy": all blocks every iteration.
     tol : stop at a duality gap of tol·(objective of the null model).

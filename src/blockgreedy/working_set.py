@@ -116,10 +116,10 @@ def run_working_set(
             point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
             if value > dual_value:
                 dual, dual_value = point, value
-        if objective - dual_value <= tol * engine.f_null:
-            status = "converged"
     gap = objective - dual_value
     gap = 0.0 if abs(gap) <= 1e-13 * objective or engine.explained else gap  # rounding, of either sign
+    if status == "stalled" and gap <= tol * engine.f_null:
+        status = "converged"
     phases = dict(zip(engine.phases, engine.seconds, strict=True))
     seconds = time.perf_counter() - began
     return {
