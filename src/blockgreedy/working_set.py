@@ -111,11 +111,10 @@ def run_working_set(
         engine.certify()
     dual_value = engine.dual_value
     dual = engine.release_dual()
-    if status not in ("converged", "interrupted"):
-        if objective - dual_value > tol * engine.f_null:
-            point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
-            if value > dual_value:
-                dual, dual_value = point, value
+    if status not in ("converged", "interrupted") and objective - dual_value > tol * engine.f_null:
+        point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
+        if value > dual_value:
+            dual, dual_value = point, value
     gap = objective - dual_value
     gap = 0.0 if abs(gap) <= 1e-13 * objective or engine.explained else gap  # rounding, of either sign
     if status == "stalled" and gap <= tol * engine.f_null:
