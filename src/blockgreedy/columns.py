@@ -23,10 +23,11 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     wrong shapes are refused.
     """
     columns: Any
-    if sp.issparse(X) and X.format == "csr" and 0 not in X.shape:
+    is_sparse: bool = sp.issparse(X)
+    if is_sparse and X.format == "csr" and 0 not in X.shape:
         columns, fault = _columns_of_rows(X, n_threads)
     else:
-        columns = _sparse_columns(X) if sp.issparse(X) else _dense_columns(X)
+        columns = _sparse_columns(X) if is_sparse else _dense_columns(X)
         if 0 in columns.shape:
             raise ValueError(f"X has shape {columns.shape}; it needs at least one row and one column")
         fault = find_fault(columns, n_threads)
