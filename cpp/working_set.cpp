@@ -72,11 +72,11 @@ class Solver final : public WorkingSet {
     clock.next(Phase::sweeps);
     solve_model(clock);
     clock.next(Phase::rows);
-    const double moved = search_line();
-    if (moved < 0) return false;
+    moved_.fill(0);
+    if (!search_line()) return false;
     ++n_iter;
     clock.next(Phase::gradients);
-    candidates_.look(theta_.data(), w_, moved, room(), found_);
+    candidates_.look(theta_.data(), w_, moved_, room(), found_);
     nonzeros_touched = candidates_.nonzeros_touched + model_.nonzeros_touched;
     n_cg = model_.cg_iterations;
     clock.next(Phase::certificate);
@@ -385,32 +385,33 @@ class Solver final : public WorkingSet {
     last_decrease_ = decrease;
   }
 
-  // Moves along the model's direction until the objective falls enough. Returns how far θ moved, or −1.
-  double search_line() {
+  // Moves along the model's direction until the objective falls enough; false if it does not.
+  bool search_line() {
     const double linear = model_.linear_change();
-    if (!(linear < 0)) return -1;
+    if (!(linear < 0)) return false;
     accumulate_direction();
     // Near the end the fall is smaller than the rounding of the objective, while the step still improves the
     // gradient: full steps are taken as long as the objective stays where it is.
     const bool tiny = -linear <= 1e-11 * objective;
-    if (tiny && ++n_tiny_ > 20) return -1;
+    if (tiny && ++n_tiny_ > 20) return false;
     if (!tiny) n_tiny_ = 0;
     const double allowed = tiny ? 4e-15 * objective : 0.0;
     double size = 1, trial = objective_at(size);
-    if (tiny && !(trial <= objective + allowed)) return -1;
+    if (tiny && !(trial <= objective + allowed)) return false;
     for (int k = 0; !tiny && !(trial <= objective + 0.01 * size * linear); ++k) {
-      if (k == 40) return -1;
+      if (k == 40) return false;
       size *= 0.5;
       trial = objective_at(size);
     }
-    const double moved = take_step(size, std::min(trial, objective));
-    return size == 1 && !tiny ? moved + go_on() : moved;
+    take_step(size, std::min(trial, objective));
+    if (size == 1 && !tiny) go_on();
+    return true;
   }
 
   // Squared hinge and Huber are flat in places where the model is not, so a full step may be much too short: the
   // weights that it did not set to zero go on in the same direction while that pays.
-  double go_on() {
-    if (!has_flat_parts()) return 0;
+  void go_on() {
+    if (!has_flat_parts()) return;
     double longest = 1 << 20;
     for (ModelColumn& column : model_.columns) {
       const double step = column.point == 0 && column.penalty.l1 > 0 ? 0.0 : column.step();
@@ -428,8 +429,8 @@ class Solver final : public WorkingSet {
       reached = trial;
       size = next;
     }
-    if (size == 0) return 0;
-    return take_step(size, std::min(objective_at(size), objective), true);
+    if (size == 0) return;
+    take_step(size, std::min(objective_at(size), objective), true);
   }
 
   bool has_flat_parts() const {
@@ -451,7 +452,7 @@ class Solver final : public WorkingSet {
   }
 
   // What objective_at(size) evaluated last becomes the state.
-  double take_step(double size, double reached, bool going_on = false) {
+  void take_step(double size, double reached, bool going_on = false) {
     n_support = 0;
     for (const ModelColumn& column : model_.columns) {
       const double to = weight_at(column, size);
@@ -472,21 +473,11 @@ class Solver final : public WorkingSet {
     careful_ = size < 1 || objective - reached > 1e-3 * objective;
     if (!truncated_ && size >= 1 && !going_on) adapt_effort(objective - reached);
     objective = reached;
-    const double moved = distance_between(new_theta_, theta_);
+    const Travel moved = travel_between(new_theta_.data(), theta_.data(), view_.n_rows);
+    for (std::size_t k = 0; k < moved.size(); ++k) moved_[k] += moved[k];
     t_.swap(new_t_);
     theta_.swap(new_theta_);
     root_.swap(new_root_);
-    return moved;
-  }
-
-  double distance_between(const std::vector<double>& a, const std::vector<double>& b) {
-    return std::sqrt(sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
-      double sum = 0;
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
-        sum += (a[i] - b[i]) * (a[i] - b[i]);
-      }
-      return sum;
-    }));
   }
 
   // Xd in float64, from the original columns.
@@ -586,12 +577,12 @@ class Solver final : public WorkingSet {
   void try_point(int n_repairs) {
     std::vector<double>& point = new_theta_;
     point = theta_;
-    double distance = 0;
+    Travel distance{};
     const bool has_equalities = target_.fit_intercept || has_unpenalised();
     if (n_repairs > 0 || has_equalities) {
       repair(point, n_repairs);
       into_domain(point);
-      distance = distance_between(point, theta_);
+      distance = travel_between(point.data(), theta_.data(), view_.n_rows);
       if (has_equalities && !keeps_equalities(point)) return;
     }
     products_.resize(static_cast<std::size_t>(n_column_parts));
@@ -789,6 +780,7 @@ class Solver final : public WorkingSet {
   std::vector<std::int64_t> kept_before_;  // kept rows before each slice of rows
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
+  Travel moved_{};  // in the present outer iteration
   std::vector<Looked> chosen_;
   std::vector<Move> moving_;
   std::vector<std::vector<Move>> products_;  // of the columns that a dual point may break

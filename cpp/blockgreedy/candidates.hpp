@@ -1,8 +1,9 @@
 // The columns that may still enter the model, and how long each may go without being looked at.
 //
 // A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
-// such a bound) is dropped for good. Of the others, x_j·θ changes by at most ‖x_j‖·‖Δθ‖, so a column with slack is
-// not looked at again before θ has travelled that far. Both are exact: no column is missed.
+// such a bound) is dropped for good. Of the others, x_j·θ changes by at most ‖x_j‖ times the norm of the largest
+// entries of Δθ, as many as the column has; so a column with slack is not looked at again before θ has travelled that
+// far. Both are exact: no column is missed.
 #pragma once
 
 #include <algorithm>
@@ -78,6 +79,43 @@ inline bool limits_dual(const CoordinatePenalty& c, double product) {
   return c.l2 == 0 && c.room(-product) == infinity;
 }
 
+// How far θ moved, as columns of at most 1, 2, 4, … entries see it.
+using Travel = std::array<double, 32>;
+
+inline std::size_t travel_class(std::int64_t count) {
+  return count <= 1 ? 0 : 64 - static_cast<std::size_t>(__builtin_clzll(static_cast<unsigned long long>(count - 1)));
+}
+
+// Upper bounds on the norm of the 2^k largest entries of a − b, from a histogram of their magnitudes.
+inline Travel travel_between(const double* a, const double* b, std::int64_t n) {
+  constexpr std::size_t n_bins = 1 << 12;
+  std::vector<double> squares(n_bins);
+  std::vector<std::int64_t> counts(n_bins);
+  const auto bin_of = [](float v) { return __builtin_bit_cast(std::uint32_t, v) >> 19; };
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double change = a[i] - b[i];
+    const auto bin = bin_of(static_cast<float>(std::fabs(change)));
+    squares[bin] += change * change;
+    ++counts[bin];
+  }
+  Travel travel{};
+  double above = 0;
+  std::int64_t taken = 0;
+  std::size_t k = 0;
+  for (std::size_t bin = n_bins; bin-- > 0 && k < travel.size();) {
+    if (counts[bin] == 0) continue;
+    const auto top = static_cast<double>(__builtin_bit_cast(float, static_cast<std::uint32_t>((bin + 1) << 19)));
+    for (; k < travel.size() && (std::int64_t{1} << k) <= taken + counts[bin]; ++k) {
+      const auto rest = static_cast<double>((std::int64_t{1} << k) - taken);
+      travel[k] = std::sqrt(above + std::min(rest * top * top, squares[bin])) * (1 + 1e-12);
+    }
+    above += squares[bin];
+    taken += counts[bin];
+  }
+  for (; k < travel.size(); ++k) travel[k] = std::sqrt(above) * (1 + 1e-12);
+  return travel;
+}
+
 template <class View>
 class Candidates {
  public:
@@ -89,12 +127,13 @@ class Candidates {
         features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
         norms_(new float[static_cast<std::size_t>(view.n_cols)]),
         expiry_(new float[static_cast<std::size_t>(view.n_cols)]),
+        classes_(new std::uint8_t[static_cast<std::size_t>(view.n_cols)]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
 
   // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
   void begin(const double* theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
-    travelled_ = 0;
+    travelled_.fill(0);
     const bool logistic = target_.loss.kind == LossKind::logistic;
     const bool bounded = logistic || target_.loss.kind == LossKind::huber;
     const double uniform = 1.0 / static_cast<double>(view_.n_rows);
@@ -131,6 +170,7 @@ class Candidates {
           features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
           // rounded up: a norm that is too large only makes the column looked at earlier
           norms_[static_cast<std::size_t>(at)] = std::nextafter(static_cast<float>(std::sqrt(sum.squares)), 3e38F);
+          classes_[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(travel_class(view_.count(j)));
           note(own.found, at, sum.product, w[j], room);
           ++at;
         }
@@ -145,9 +185,9 @@ class Candidates {
     expected_work_ = last_touched;
   }
 
-  // θ moved by `distance`: looks at the columns whose slack may be used up.
-  void look(const double* theta, const double* w, double distance, std::size_t room, Findings& found) {
-    travelled_ += distance * (1 + 1e-12);
+  // θ moved: looks at the columns whose slack may be used up.
+  void look(const double* theta, const double* w, const Travel& moved, std::size_t room, Findings& found) {
+    for (std::size_t k = 0; k < moved.size(); ++k) travelled_[k] += moved[k];
     run(expected_work_, [&](std::int64_t part) {
       Part& own = parts_[static_cast<std::size_t>(part)];
       own.found.clear();
@@ -166,10 +206,12 @@ class Candidates {
   // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that a move of `distance` from the present θ may have
   // carried beyond its threshold; the other columns are within theirs at `point`.
   template <class Visit>
-  void visit_within(const double* point, double distance, Visit visit) {
+  void visit_within(const double* point, const Travel& moved, Visit visit) {
+    Travel reach = travelled_;
+    for (std::size_t k = 0; k < moved.size(); ++k) reach[k] += moved[k];
     run(expected_work_, [&](std::int64_t part) {
       std::int64_t touched = 0;
-      for_each_due(part, travelled_ + distance * (1 + 1e-12), point, touched, [&](std::int64_t k, double product) {
+      for_each_due(part, reach, point, touched, [&](std::int64_t k, double product) {
         visit(part, features_[static_cast<std::size_t>(k)], static_cast<double>(norms_[static_cast<std::size_t>(k)]),
               product);
       });
@@ -189,9 +231,11 @@ class Candidates {
 
   // Products of the columns that are due, a batch at a time.
   template <class Visit>
-  void for_each_due(std::int64_t part, double travelled, const double* r, std::int64_t& touched, Visit visit) {
-    const auto limit = static_cast<float>(travelled);
+  void for_each_due(std::int64_t part, const Travel& travelled, const double* r, std::int64_t& touched, Visit visit) {
+    std::array<float, 32> limit;
+    for (std::size_t k = 0; k < limit.size(); ++k) limit[k] = static_cast<float>(travelled[k]);
     const float* expiry = expiry_.get();
+    const std::uint8_t* classes = classes_.get();
     const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
     const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
     std::array<std::int32_t, batch> due;
@@ -207,7 +251,7 @@ class Candidates {
       count = 0;
     };
     for (std::int64_t k = begin; k < end; ++k) {
-      if (expiry[k] > limit) continue;
+      if (expiry[k] > limit[classes[k]]) continue;
       due[static_cast<std::size_t>(count)] = features_[static_cast<std::size_t>(k)];
       position[static_cast<std::size_t>(count)] = k;
       if (++count == batch) flush();
@@ -230,7 +274,7 @@ class Candidates {
       found.propose({j, grad, norm, -slack}, room);
       expires = 0;
     } else {
-      const double until = travelled_ + slack / norm;
+      const double until = travelled_[classes_[static_cast<std::size_t>(k)]] + slack / norm;
       expires = until < 3e38 ? static_cast<float>(until * (1 - 1e-6)) : 3e38F;
     }
   }
@@ -258,9 +302,10 @@ class Candidates {
   // is never touched.
   std::unique_ptr<std::int32_t[]> features_;
   std::unique_ptr<float[]> norms_, expiry_;
+  std::unique_ptr<std::uint8_t[]> classes_;  // of Travel
   std::vector<std::int64_t> counts_;
   std::vector<Part> parts_;
-  double travelled_ = 0;
+  Travel travelled_{};
   std::int64_t expected_work_ = 0, size_ = 0;
 };
 
