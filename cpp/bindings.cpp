@@ -241,13 +241,12 @@ class PyBlockGreedy {
 class PyWorkingSet {
  public:
   PyWorkingSet(nb::object model, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
-               double f_null, const std::vector<double>& tune)
+               double f_null)
       : model_object_(model), model_(nb::cast<Model&>(model)), block_of_(block_of) {
     WorkingSetOptions options;
     options.n_blocks = n_blocks;
     options.tol = tol;
     options.f_null = f_null;
-    for (std::size_t k = 0; k < tune.size() && k < 20; ++k) options.tune[k] = tune[k];
     if (block_of) {
       check_size("block_of", block_of->size(), model_.held.n_cols());
       options.block_of = block_of_->data();
@@ -389,9 +388,8 @@ void bind_solver(nb::module_& m) {
 void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/blockgreedy/working_set.hpp.");
   binding
-      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double,
-                    const std::vector<double>&>(),
-           "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "tune"_a = std::vector<double>())
+      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double>(), "model"_a,
+           "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)

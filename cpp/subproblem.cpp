@@ -44,20 +44,11 @@ double smooth_gradient(const ModelColumn& column) {
 
 }  // namespace
 
-template <class F>
-void Subproblem::run(std::int64_t n_parts, std::int64_t work, F&& f) {
-  if (parallel(work)) {
-    team_.for_all(n_parts, [&](std::int64_t part, int) { f(part); });
-  } else {
-    for (std::int64_t part = 0; part < n_parts; ++part) f(part);
-  }
-}
-
 // Σ over fixed runs of rows of f(begin, end).
 template <class F>
 double Subproblem::sum_rows(F&& f) {
   std::array<double, 64> partial{};
-  run(slices_.count(), n_rows_, [&](std::int64_t slice) {
+  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
     partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
   });
   double sum = 0;
@@ -191,7 +182,7 @@ double Subproblem::sweep_wide(bool support_only) {
   const std::int64_t n_slabs = slices_.count();
   const auto run_slabs = [&](std::int64_t work, auto&& f) {  // a few slabs at a time where they hold little
     const std::int64_t n_parts = std::clamp<std::int64_t>(work / 10000, 1, n_slabs);
-    run(n_parts, work, [&](std::int64_t part) {
+    team_.for_work(n_parts, work, [&](std::int64_t part) {
       for (std::int64_t slab = n_slabs * part / n_parts; slab < n_slabs * (part + 1) / n_parts; ++slab) f(slab);
     });
   };
@@ -238,7 +229,7 @@ double Subproblem::sweep(bool support_only) {
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
   std::vector<double> change(static_cast<std::size_t>(n_blocks)), quadratic(change);
   for (std::int64_t round = 0; round < n_rounds_; ++round) {
-    run(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
+    team_.for_work(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
       std::vector<float>& own = private_[static_cast<std::size_t>(block)];
       own.assign(Zd_.begin(), Zd_.end());
       const auto at = static_cast<std::size_t>(block * n_rounds_ + round);
@@ -267,7 +258,7 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
   const std::size_t n_blocks = linear.size();
   const std::size_t n_entries = n_blocks * n_blocks + n_blocks;
   std::vector<double> partial(n_entries * 64);
-  run(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
+  team_.for_work(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
     constexpr std::int64_t chunk = 1024;
     double* sums = partial.data() + n_entries * static_cast<std::size_t>(slice);
     for (std::int64_t first = slices_.begin(slice); first < slices_.end(slice); first += chunk) {
@@ -329,7 +320,7 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
       if (tau[b] < 1) columns[k].point = old_points_[k] + tau[b] * (columns[k].point - old_points_[k]);
     }
   }
-  run(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
+  team_.for_work(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
     const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
     for (std::size_t b = 0; b < n_blocks; ++b) {
       if (tau[b] > 0) {
@@ -363,7 +354,7 @@ void Subproblem::cut_slabs() {
   const std::int64_t n_slabs = slices_.count();
   slab_starts_.resize(columns.size() * static_cast<std::size_t>(n_slabs + 1));
   const auto m = static_cast<std::int64_t>(columns.size());
-  run(64, n_nonzeros_, [&](std::int64_t part) {
+  team_.for_work(64, n_nonzeros_, [&](std::int64_t part) {
     for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
       const ModelColumn& column = columns[static_cast<std::size_t>(k)];
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
@@ -399,12 +390,12 @@ void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std
   nonzeros_touched += subset.work;
   q.resize(static_cast<std::size_t>(n_rows_));
   if (!slab_starts_.empty()) {
-    run(slices_.count(), subset.work, [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
+    team_.for_work(slices_.count(), subset.work, [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
     return;
   }
   const auto n_parts = static_cast<std::int64_t>(subset.cuts.size()) - 1;
   if (static_cast<std::int64_t>(private_.size()) < n_parts) private_.resize(static_cast<std::size_t>(n_parts));
-  run(n_parts, subset.work, [&](std::int64_t part) {
+  team_.for_work(n_parts, subset.work, [&](std::int64_t part) {
     const auto at = static_cast<std::size_t>(part);
     std::vector<float>& sum = part == 0 ? q : private_[at];
     sum.assign(static_cast<std::size_t>(n_rows_), 0.0F);
@@ -413,7 +404,7 @@ void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std
     }
   });
   if (n_parts == 1) return;
-  run(slices_.count(), n_rows_ * n_parts, [&](std::int64_t slice) {
+  team_.for_work(slices_.count(), n_rows_ * n_parts, [&](std::int64_t slice) {
     const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
     for (std::int64_t part = 1; part < n_parts; ++part) {
       kernels().float_dense_axpy(private_[static_cast<std::size_t>(part)].data() + first, 1.0F, q.data() + first,
@@ -429,7 +420,7 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
   if (slab_starts_.empty()) {
     forward(subset, p, q);
     nonzeros_touched += subset.work;
-    run(static_cast<std::int64_t>(subset.cuts.size()) - 1, subset.work, [&](std::int64_t part) {
+    team_.for_work(static_cast<std::int64_t>(subset.cuts.size()) - 1, subset.work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
         out[k] = product(columns[static_cast<std::size_t>(subset.members[k])], q.data());
@@ -441,7 +432,7 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
   const std::int64_t n_slabs = slices_.count();
   q.resize(static_cast<std::size_t>(n_rows_));
   slab_products_.resize(m * static_cast<std::size_t>(n_slabs));
-  run(n_slabs, subset.work, [&](std::int64_t slab) {
+  team_.for_work(n_slabs, subset.work, [&](std::int64_t slab) {
     add_slab(subset, p, slab, q.data());
     double* products = slab_products_.data() + m * static_cast<std::size_t>(slab);
     for (std::size_t k = 0; k < m; ++k) {
@@ -472,7 +463,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   const std::size_t m = subset.size();
   const auto for_subset = [&](auto&& f) {
     nonzeros_touched += support.work;
-    run(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
+    team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
         f(k, columns[static_cast<std::size_t>(subset[k])]);
@@ -495,7 +486,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   }
   std::vector<float> q;
   double total = 0;
-  for (int iteration = 0; iteration < max_iterations && rz > 0; ++iteration) {
+  for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
     ++cg_iterations;
     curve(support, p, q, Ap);
     for (std::size_t k = 0; k < m; ++k) {
@@ -550,7 +541,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
       double& point = columns[static_cast<std::size_t>(subset[k])].point;
       point = move[k] == -point ? 0.0 : point + move[k];
     }
-    run(slices_.count(), n_rows_, [&](std::int64_t slice) {
+    team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
       kernels().float_dense_axpy(q.data() + slices_.begin(slice), 1.0F, Zd_.data() + slices_.begin(slice),
                                  slices_.end(slice) - slices_.begin(slice));
     });

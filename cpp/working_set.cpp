@@ -71,6 +71,7 @@ class Solver final : public WorkingSet {
     copy_columns();
     clock.next(Phase::sweeps);
     solve_model(clock);
+    if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
     clock.next(Phase::rows);
     moved_.fill(0);
     if (!search_line()) return false;
@@ -103,18 +104,9 @@ class Solver final : public WorkingSet {
   };
 
   template <class F>
-  void run(std::int64_t n_parts, std::int64_t work, F&& f) {
-    if (team_.size() == 1 || work < min_parallel_work) {
-      for (std::int64_t part = 0; part < n_parts; ++part) f(part);
-    } else {
-      team_.for_all(n_parts, [&](std::int64_t part, int) { f(part); });
-    }
-  }
-
-  template <class F>
   double sum_rows(std::int64_t cost, F&& f) {
     std::array<double, 64> partial{};
-    run(slices_.count(), view_.n_rows * cost, [&](std::int64_t slice) {
+    team_.for_work(slices_.count(), view_.n_rows * cost, [&](std::int64_t slice) {
       partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
     });
     double sum = 0;
@@ -124,7 +116,7 @@ class Solver final : public WorkingSet {
 
   template <class F>
   void for_rows(F&& f) {
-    run(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
+    team_.for_work(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
       for (std::int64_t i = slices_.begin(slice); i < slices_.end(slice); ++i) f(i);
     });
   }
@@ -153,10 +145,7 @@ class Solver final : public WorkingSet {
   }
 
   // How many columns may join the working set.
-  std::size_t room() const {
-    return std::max(static_cast<std::size_t>(tuned(0, 200)),
-                    static_cast<std::size_t>(tuned(1, 2.0) * static_cast<double>(n_support)));
-  }
+  std::size_t room() const { return std::max<std::size_t>(200, 2 * static_cast<std::size_t>(n_support)); }
 
   // The support, unpenalised columns and the proposals of largest predicted decrease. True if some had to wait.
   bool select() {
@@ -186,7 +175,7 @@ class Solver final : public WorkingSet {
                          w_[entry.feature], target_.penalty.at(entry.feature)});
     }
     n_blocks = model_.arrange(options_.block_of, options_.n_blocks);
-    run(model_.n_slices(), model_.n_nonzeros(), [&](std::int64_t slice) {
+    team_.for_work(model_.n_slices(), model_.n_nonzeros(), [&](std::int64_t slice) {
       for (std::int64_t k = model_.slice_begin(slice); k < model_.slice_begin(slice + 1); ++k) {
         ModelColumn& column = columns[static_cast<std::size_t>(k)];
         if (column.dense && tall()) continue;
@@ -210,7 +199,7 @@ class Solver final : public WorkingSet {
     const auto n_kept = static_cast<std::int32_t>(n_kept_);
     column.count = n_kept_;
     std::array<double, 64> totals{}, kepts{};
-    run(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
+    team_.for_work(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
       const std::int64_t begin = slices_.begin(slice), end = slices_.end(slice);
       const std::int64_t from = place ? kept_before_[static_cast<std::size_t>(slice)] : begin;
       const std::int64_t to = place ? kept_before_[static_cast<std::size_t>(slice) + 1] : end;
@@ -297,9 +286,8 @@ class Solver final : public WorkingSet {
     const std::int64_t n = view_.n_rows;
     place_.clear();
     n_kept_ = n;
-    const double share = target_.loss.kind == LossKind::squared
-                             ? 0.0
-                             : std::min(tuned(16, 0.05), tuned(17, 0.3) * std::sqrt(relative_decrease_));
+    const double share =
+        target_.loss.kind == LossKind::squared ? 0.0 : std::min(0.05, 0.3 * std::sqrt(relative_decrease_));
     if (share > 0) {
       // A histogram by exponent and leading bits finds the cut without sorting.
       constexpr std::size_t n_bins = 1 << 11;
@@ -307,7 +295,7 @@ class Solver final : public WorkingSet {
       const auto n_slices = static_cast<std::size_t>(slices_.count());
       std::vector<double> masses(n_bins * n_slices);
       const auto for_slices = [&](auto&& f) {
-        run(slices_.count(), n, [&](std::int64_t slice) {
+        team_.for_work(slices_.count(), n, [&](std::int64_t slice) {
           f(static_cast<std::size_t>(slice), static_cast<std::size_t>(slices_.begin(slice)),
             static_cast<std::size_t>(slices_.end(slice)));
         });
@@ -351,36 +339,33 @@ class Solver final : public WorkingSet {
 
   void solve_model(Clock& clock) {
     model_.reset();
-    double total = 0;
     if (truncated_) {
-      const int sweeps = static_cast<int>(tuned(2, 3));
-      for (int k = 0; k < sweeps; ++k) total += model_.sweep(k > 0);
-      n_sweeps += sweeps;
+      for (int k = 0; k < 3 && !team_.poll(); ++k) model_.sweep(k > 0);
       return;
     }
+    double total = 0;
     const bool exact = target_.loss.kind == LossKind::squared;
-    const int cycles = static_cast<int>((exact ? tuned(3, 2) : tuned(4, 1)) * effort_);
+    const int cycles = static_cast<int>((exact ? 2 : 1) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
-    const double stop = std::clamp(tuned(13, 3.0) * std::sqrt(relative_decrease_), tuned(14, 0.05), tuned(6, 0.1));
+    const double stop = std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
     const std::int64_t before = model_.nonzeros_touched;
-    const auto frame = static_cast<double>(candidates_.last_touched + 3 * model_.n_nonzeros());
-    for (int cycle = 0;
-         cycle < cycles || static_cast<double>(model_.nonzeros_touched - before) < tuned(9, 1.0) * frame; ++cycle) {
+    const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
+    for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
+      if (team_.poll()) return;
       clock.next(Phase::sweeps);
       double gained = model_.sweep(false);
       gained += model_.sweep(true);
-      n_sweeps += 2;
       clock.next(Phase::conjugate_gradients);
-      const double solved = model_.solve_on_support(static_cast<int>(tuned(5, 25) * (stop < 0.1 ? 2 : 1)), stop);
+      const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop);
       total += gained + solved;
-      if (gained + solved <= tuned(7, 0.1) * total) break;
+      if (gained + solved <= 0.1 * total) break;
     }
   }
 
   // Where full steps stop paying, the model is solved too coarsely; where they pay well, more than needed.
   void adapt_effort(double decrease) {
     relative_decrease_ = decrease / objective;
-    if (decrease > tuned(8, 0.5) * last_decrease_) effort_ = std::min(effort_ * 2, tuned(15, 4.0));
+    if (decrease > 0.5 * last_decrease_) effort_ = std::min(effort_ * 2, 4.0);
     else if (decrease < 0.02 * last_decrease_) effort_ = std::max(effort_ / 2, 1.0);
     last_decrease_ = decrease;
   }
@@ -494,7 +479,7 @@ class Solver final : public WorkingSet {
     }
     const auto n = static_cast<std::size_t>(view_.n_rows);
     if (tall()) {  // private sums would cost more than finding the rows of a slice
-      run(slices_.count(), work, [&](std::int64_t slice) {
+      team_.for_work(slices_.count(), work, [&](std::int64_t slice) {
         double* out = Xd_.data();
         std::fill(out + slices_.begin(slice), out + slices_.end(slice), intercept_step);
         for (const Move& move : moving_) {
@@ -519,7 +504,7 @@ class Solver final : public WorkingSet {
     }
     cuts.resize(static_cast<std::size_t>(n_parts), moving_.size());
     cuts.push_back(moving_.size());
-    run(n_parts, work, [&](std::int64_t part) {
+    team_.for_work(n_parts, work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       std::vector<double>& sum = part == 0 ? Xd_ : partial_Xd_[at - 1];
       sum.assign(n, part == 0 ? intercept_step : 0.0);
@@ -530,7 +515,7 @@ class Solver final : public WorkingSet {
       }
     });
     if (n_parts > 1) {
-      run(slices_.count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
+      team_.for_work(slices_.count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
         for (std::int64_t part = 1; part < n_parts; ++part) {
           const double* from = partial_Xd_[static_cast<std::size_t>(part - 1)].data();
           double* to = Xd_.data();
@@ -749,8 +734,6 @@ class Solver final : public WorkingSet {
       return sum;
     });
   }
-
-  double tuned(std::size_t k, double otherwise) const { return options_.tune[k] != 0 ? options_.tune[k] : otherwise; }
 
   struct Move {
     std::int32_t feature;

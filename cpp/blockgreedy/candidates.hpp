@@ -143,7 +143,7 @@ class Candidates {
       labels.resize(static_cast<std::size_t>(view_.n_rows));
       for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = (weights ? weights[i] : uniform) * target_.y[i];
     }
-    run(view_.n_nonzeros(), [&](std::int64_t part) {
+    team_.for_work(n_column_parts, view_.n_nonzeros(), [&](std::int64_t part) {
       Part& own = parts_[static_cast<std::size_t>(part)];
       own.found.clear();
       std::int64_t at = cuts_[static_cast<std::size_t>(part)];  // kept columns stand from here on
@@ -188,7 +188,7 @@ class Candidates {
   // θ moved: looks at the columns whose slack may be used up.
   void look(const double* theta, const double* w, const Travel& moved, std::size_t room, Findings& found) {
     for (std::size_t k = 0; k < moved.size(); ++k) travelled_[k] += moved[k];
-    run(expected_work_, [&](std::int64_t part) {
+    team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
       Part& own = parts_[static_cast<std::size_t>(part)];
       own.found.clear();
       own.touched = 0;
@@ -209,7 +209,7 @@ class Candidates {
   void visit_within(const double* point, const Travel& moved, Visit visit) {
     Travel reach = travelled_;
     for (std::size_t k = 0; k < moved.size(); ++k) reach[k] += moved[k];
-    run(expected_work_, [&](std::int64_t part) {
+    team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
       std::int64_t touched = 0;
       for_each_due(part, reach, point, touched, [&](std::int64_t k, double product) {
         visit(part, features_[static_cast<std::size_t>(k)], static_cast<double>(norms_[static_cast<std::size_t>(k)]),
@@ -283,15 +283,6 @@ class Candidates {
     found.clear();
     for (const Part& part : parts_) found.add(part.found, room);
     found.keep_best(room);
-  }
-
-  template <class F>
-  void run(std::int64_t work, F&& f) {
-    if (team_.size() == 1 || work < min_parallel_work) {
-      for (std::int64_t part = 0; part < n_column_parts; ++part) f(part);
-    } else {
-      team_.for_all(n_column_parts, [&](std::int64_t part, int) { f(part); });
-    }
   }
 
   View view_;

@@ -64,7 +64,6 @@ class Subproblem {
 
   // Σ grad_j d_j + Σ penalty_j(w_j + d_j) − penalty_j(w_j): the model without its curvature, for the line search.
   double linear_change() const;
-  const std::vector<float>& residual() const { return Zd_; }
 
   std::int64_t nonzeros_touched = 0;
   std::int64_t cg_iterations = 0;
@@ -95,9 +94,6 @@ class Subproblem {
   void cut_rounds();
   double sweep_wide(bool support_only);
   double join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic, std::int64_t round);
-  bool parallel(std::int64_t work) const { return team_.size() > 1 && work >= min_parallel_work; }
-  template <class F>
-  void run(std::int64_t n_parts, std::int64_t work, F&& f);
   template <class F>
   double sum_rows(F&& f);
 

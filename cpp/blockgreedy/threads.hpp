@@ -15,6 +15,9 @@
 
 namespace blockgreedy {
 
+// Work below this many touched nonzeros is not worth waking anyone for.
+inline constexpr std::int64_t min_parallel_work = 30000;
+
 class ThreadTeam {
  public:
   // `poll` is called by the owning thread between parts at most every 50 ms; returning true asks to stop.
@@ -41,6 +44,16 @@ class ThreadTeam {
   template <class F>
   void for_all(std::int64_t n_parts, F&& f) {
     run_all(n_parts, f, false);
+  }
+
+  // f(part) for every part, by the caller alone where the work of all of them is too little to share.
+  template <class F>
+  void for_work(std::int64_t n_parts, std::int64_t work, F&& f) {
+    if (n_threads_ == 1 || work < min_parallel_work) {
+      for (std::int64_t part = 0; part < n_parts; ++part) f(part);
+    } else {
+      for_all(n_parts, [&](std::int64_t part, int) { f(part); });
+    }
   }
 
  private:
@@ -90,9 +103,6 @@ class ThreadTeam {
   std::atomic<void*> context_{nullptr};
   std::atomic<bool> stoppable_{true};
 };
-
-// Work below this many touched nonzeros is not worth waking anyone for.
-inline constexpr std::int64_t min_parallel_work = 30000;
 
 double seconds_now();
 

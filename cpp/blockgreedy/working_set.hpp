@@ -20,7 +20,6 @@ struct WorkingSetOptions {
   const std::int32_t* block_of = nullptr;  // by feature
   double tol = 0;                          // relative to f_null
   double f_null = -1;                      // the null model's objective; negative: that of the starting point
-  std::array<double, 20> tune{};
 };
 
 // Where the time goes.
@@ -45,7 +44,7 @@ class WorkingSet {
   bool explained = false;  // the null model leaves nothing to explain
   std::int64_t n_blocks = 0;
   std::int64_t n_iter = 0, n_support = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
-  std::int64_t n_sweeps = 0, n_cg = 0, n_candidates = 0;
+  std::int64_t n_cg = 0, n_candidates = 0;
   std::vector<double> dual;
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
 };
