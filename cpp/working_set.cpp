@@ -696,41 +696,44 @@ class Solver final : public WorkingSet {
     return target_.row_weights ? target_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
   }
 
-  // The nearest point of the conjugate's domain.
-  void into_domain(std::vector<double>& point) {
-    if (target_.loss.kind == LossKind::squared) return;
-    for_rows([&](std::int64_t i) {
-      double& v = point[static_cast<std::size_t>(i)];
-      const double weight = row_weight(i), y = target_.y[i];
-      if (target_.loss.kind == LossKind::logistic) v = -y * std::clamp(-y * v, 0.0, weight);
-      else if (target_.loss.kind == LossKind::squared_hinge) v = -y * std::max(-y * v, 0.0);
-      else v = std::clamp(v, -target_.loss.delta * weight, target_.loss.delta * weight);
-    });
-  }
-
-  // Σ ω loss*(y, scale·θ/ω)
-  double conjugate(const std::vector<double>& point, double scale) {
-    const auto conjugates = loss_kernels(target_.loss).conjugates;
-    const double delta = target_.loss.delta;
+  // Calls f(first, count, u) with u = θ/ω brought into the conjugate's domain, rows a few at a time; sums what f
+  // returns.
+  template <class F>
+  double sum_inside(const std::vector<double>& point, double scale, F&& f) {
     return sum_rows(8, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t chunk = 256;
-      std::array<double, chunk> u, value;
+      std::array<double, chunk> u;
       double sum = 0;
       for (std::int64_t first = begin; first < end; first += chunk) {
         const std::int64_t count = std::min(chunk, end - first);
         for (std::int64_t i = 0; i < count; ++i) {
           const double weight = row_weight(first + i);
-          double v = weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
-          if (target_.loss.kind == LossKind::huber) v = std::clamp(v, -delta, delta);  // may be out by rounding
-          if (target_.loss.kind == LossKind::logistic) v = std::clamp(v, -1.0, 1.0);
-          u[static_cast<std::size_t>(i)] = v;
+          u[static_cast<std::size_t>(i)] =
+              weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
         }
-        conjugates(target_.y + first, u.data(), count, delta, value.data());
-        for (std::int64_t i = 0; i < count; ++i) {
-          const double weight = row_weight(first + i);
-          if (weight > 0) sum += weight * value[static_cast<std::size_t>(i)];
-        }
+        loss_kernels(target_.loss).into_domain(target_.y + first, u.data(), count, target_.loss.delta);
+        sum += f(first, count, u.data());
       }
+      return sum;
+    });
+  }
+
+  void into_domain(std::vector<double>& point) {
+    if (target_.loss.kind == LossKind::squared) return;  // no bounds
+    sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      for (std::int64_t i = 0; i < count; ++i)
+        point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
+      return 0.0;
+    });
+  }
+
+  // Σ ω loss*(y, scale·θ/ω)
+  double conjugate(const std::vector<double>& point, double scale) {
+    return sum_inside(point, scale, [&](std::int64_t first, std::int64_t count, const double* u) {
+      std::array<double, 256> value;
+      loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
+      double sum = 0;
+      for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
       return sum;
     });
   }

@@ -45,6 +45,7 @@ struct LossKernels {
   void (*values)(const double* y, const double* t, std::int64_t n, double delta, double* out);
   void (*curvatures)(const double* y, const double* t, std::int64_t n, double delta, double* out);
   void (*conjugates)(const double* y, const double* u, std::int64_t n, double delta, double* out);
+  void (*into_domain)(const double* y, double* u, std::int64_t n, double delta);
   // Fills rows begin … end of the outputs; returns Σ weight·loss.
   double (*advance)(const RowRun& rows, std::int64_t begin, std::int64_t end);
 };

@@ -146,6 +146,10 @@ struct LossLoops {
   static void conjugates(const double* y, const double* u, std::int64_t n, double delta, double* out) {
     for (std::int64_t i = 0; i < n; ++i) out[i] = L::conjugate(y[i], u[i], delta);
   }
+  static void into_domain(const double* y, double* u, std::int64_t n, double delta) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) u[i] = L::into_domain(y[i], u[i], delta);
+  }
   template <bool weighted, bool moving>
   static double advance_run(const RowRun& rows, std::int64_t begin, std::int64_t end) {
     const double *y = rows.y, *weights = rows.weights, *t = rows.t, *direction = rows.direction;
@@ -172,7 +176,7 @@ struct LossLoops {
     }
     return rows.direction ? advance_run<false, true>(rows, begin, end) : advance_run<false, false>(rows, begin, end);
   }
-  static constexpr LossKernels table{derivs, values, curvatures, conjugates, advance};
+  static constexpr LossKernels table{derivs, values, curvatures, conjugates, into_domain, advance};
 };
 
 #if defined(__AVX2__)

@@ -96,6 +96,8 @@ struct SquaredLoss {
   static BLOCKGREEDY_INLINE double deriv(double y, double t, double) { return t - y; }
   static BLOCKGREEDY_INLINE double curvature(double, double, double) { return 1.0; }
   static BLOCKGREEDY_INLINE double conjugate(double y, double u, double) { return u * (0.5 * u + y); }
+  // The nearest point of the conjugate's domain.
+  static BLOCKGREEDY_INLINE double into_domain(double, double u, double) { return u; }
 };
 
 struct LogisticLoss {
@@ -129,6 +131,10 @@ struct LogisticLoss {
     if (!(a >= 0.0 && a <= 1.0)) return std::numeric_limits<double>::infinity();
     return scalar::x_log_x(a) + scalar::x_log_x(1.0 - a);
   }
+  static BLOCKGREEDY_INLINE double into_domain(double y, double u, double) {
+    const double a = -y * u;
+    return -y * (a < 0 ? 0.0 : a > 1 ? 1.0 : a);
+  }
 };
 
 struct SquaredHingeLoss {
@@ -153,6 +159,7 @@ struct SquaredHingeLoss {
     if (!(a >= 0.0)) return std::numeric_limits<double>::infinity();
     return a * (0.25 * a - 1.0);
   }
+  static BLOCKGREEDY_INLINE double into_domain(double y, double u, double) { return -y * u < 0 ? 0.0 : u; }
 };
 
 struct HuberLoss {
@@ -178,6 +185,9 @@ struct HuberLoss {
   static BLOCKGREEDY_INLINE double conjugate(double y, double u, double delta) {
     if (!(__builtin_fabs(u) <= delta)) return std::numeric_limits<double>::infinity();
     return u * (0.5 * u + y);
+  }
+  static BLOCKGREEDY_INLINE double into_domain(double, double u, double delta) {
+    return u > delta ? delta : u < -delta ? -delta : u;
   }
 };
 
