@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 namespace blockgreedy {
@@ -158,6 +159,9 @@ void Subproblem::reset() {
     column.point = column.weight;
     n_nonzeros_ += column.count;
   }
+  std::vector<std::int32_t> features(columns.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) features[k] = columns[k].feature;
+  memory_.follow(std::move(features));
   cut_slabs();
 }
 
@@ -334,7 +338,7 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
 void Subproblem::cut(Subset& subset) const {
   subset.work = 0;
   for (std::int32_t k : subset.members) subset.work += columns[static_cast<std::size_t>(k)].count;
-  const auto n_parts = static_cast<std::size_t>(slices_for(subset.work));
+  const auto n_parts = static_cast<std::size_t>(std::clamp<std::int64_t>(std::getenv("BG_P") ? std::atoi(std::getenv("BG_P")) : subset.work / (10 * n_rows_), 1, slices_for(subset.work)));
   subset.cuts.assign(1, 0);
   std::int64_t done = 0;
   for (std::size_t k = 0; k < subset.members.size(); ++k) {
@@ -475,15 +479,15 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   for_subset([&](std::size_t k, const ModelColumn& column) {
     r[k] = -(column.grad + product(column, Zd_.data()) + column.extra * column.step() + smooth_gradient(column));
   });
-  const auto inverse = [&](std::size_t k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-    return 1.0 / (column.curvature + column.penalty.l2);
-  };
-  double rz = 0;
+  std::vector<double> inverse(m);
   for (std::size_t k = 0; k < m; ++k) {
-    p[k] = scaled[k] = inverse(k) * r[k];
-    rz += r[k] * scaled[k];
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
   }
+  memory_.restrict(subset);
+  memory_.apply(r, inverse, scaled);
+  double rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
+  p = scaled;
   std::vector<float> q;
   double total = 0;
   for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
@@ -495,17 +499,17 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     }
     const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
     if (!(pAp > 0)) break;
+    memory_.add(subset, p, Ap);
     const double length = rz / pAp;
-    double new_rz = 0;
     for (std::size_t k = 0; k < m; ++k) {
       x[k] += length * p[k];
       r[k] -= length * Ap[k];
-      scaled[k] = inverse(k) * r[k];
-      new_rz += r[k] * scaled[k];
     }
     const double decrease = 0.5 * length * rz;
     total += decrease;
     if (decrease <= stop * total) break;
+    memory_.apply(r, inverse, scaled);
+    const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;
     for (std::size_t k = 0; k < m; ++k) p[k] = scaled[k] + ratio * p[k];
     rz = new_rz;
@@ -547,6 +551,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     });
   };
   double change = change_of(step);
+  if (std::getenv("BG_CGP")) { int nc=0, big=0; for (std::size_t k = 0; k < m; ++k) { const ModelColumn& c = columns[static_cast<std::size_t>(subset[k])]; nc += step[k] == -c.point; big += std::fabs(x[k])>std::fabs(c.point);} printf("    cg m=%zu total=%.3g clipped=%d change=%.3g its=%ld\n", m, total, nc, change, (long)cg_iterations); }
   if (change <= (clipped ? -0.25 * total : 0.0)) {
     take(step);
     return -change;

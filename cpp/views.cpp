@@ -1,6 +1,8 @@
-#include <atomic>
-#include <cmath>
+#include <algorithm>
+#include <numeric>
+#include <vector>
 
+#include "blockgreedy/kernels.hpp"
 #include "blockgreedy/threads.hpp"
 #include "blockgreedy/views.hpp"
 
@@ -10,45 +12,43 @@ namespace {
 
 enum Fault : int { none, pointers, row_range, unsorted, not_finite };
 
-// x·0 is 0 exactly if x is finite, and adding it up needs no branch.
+// Columns are often short, so entries are checked as one run, whatever columns they belong to.
 template <class T>
-bool all_finite(const T* x, std::int64_t n) {
-  T sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t k = 0; k < n; ++k) sum += x[k] * T(0);
-  return sum == 0;
+Fault entries_fault(const CscView<T>& view, std::int64_t begin, std::int64_t end, std::int64_t& falls) {
+  const std::int64_t before = begin > 0 ? begin - 1 : 0;
+  const RowNumbers rows = kernels().row_numbers(view.indices + before, end - before);
+  falls += rows.falls;
+  if (rows.lowest < 0 || rows.highest >= view.n_rows) return row_range;
+  return all_finite(view.data + begin, end - begin) ? none : not_finite;
 }
 
 template <class T>
-Fault column_fault(const CscView<T>& view, std::int64_t j) {
-  const std::int64_t n = view.count(j);
-  if (n == 0) return none;
-  const std::int32_t* rows = view.indices + view.start(j);
-  std::int32_t lowest = rows[0], highest = rows[0];
-  int falls = 0;
-#pragma omp simd reduction(min : lowest) reduction(max : highest) reduction(+ : falls)
-  for (std::int64_t k = 1; k < n; ++k) {
-    lowest = rows[k] < lowest ? rows[k] : lowest;
-    highest = rows[k] > highest ? rows[k] : highest;
-    falls += rows[k] <= rows[k - 1];
+Fault entries_fault(const DenseView<T>& view, std::int64_t begin, std::int64_t end, std::int64_t&) {
+  return all_finite(view.data + begin, end - begin) ? none : not_finite;
+}
+
+// In how many places the row numbers do not rise only because a new column begins.
+template <class T>
+std::int64_t falls_between_columns(const CscView<T>& view, std::int64_t first, std::int64_t last) {
+  std::int64_t falls = 0;
+  for (std::int64_t j = first; j < last; ++j) {
+    const std::int64_t start = view.start(j);
+    if (start > 0 && start < view.start(j + 1)) falls += view.indices[start] <= view.indices[start - 1];
   }
-  if (lowest < 0 || highest >= view.n_rows) return row_range;
-  if (falls > 0) return unsorted;
-  return all_finite(view.data + view.start(j), n) ? none : not_finite;
+  return falls;
 }
 
 template <class T>
-Fault column_fault(const DenseView<T>& view, std::int64_t j) {
-  return all_finite(view.data + j * view.n_rows, view.n_rows) ? none : not_finite;
+std::int64_t falls_between_columns(const DenseView<T>&, std::int64_t, std::int64_t) {
+  return 0;
 }
 
 template <class T>
 bool pointers_ascend(const CscView<T>& view) {
   if (view.start(0) != 0) return false;
-  for (std::int64_t j = 0; j < view.n_cols; ++j) {
-    if (view.start(j + 1) < view.start(j)) return false;
-  }
-  return true;
+  bool ascend = true;
+  for (std::int64_t j = 0; j < view.n_cols; ++j) ascend &= view.start(j + 1) >= view.start(j);
+  return ascend;
 }
 
 template <class T>
@@ -61,28 +61,28 @@ bool pointers_ascend(const DenseView<T>&) {
 const char* describe_fault(const Matrix& matrix, ThreadTeam& team) {
   return std::visit(
       [&](const auto& view) -> const char* {
-        std::atomic<int> worst{none};
+        const std::int64_t n = view.n_nonzeros();
+        int worst = none;
         if (!pointers_ascend(view)) {
           worst = pointers;
-        } else {
+        } else if (n > 0) {
           // Checking is little more than reading: below some megabytes a second thread takes longer to start.
-          const std::int64_t n_parts = view.n_nonzeros() < (1 << 22) ? 1 : 4 * team.size();
-          const auto cuts = equal_nonzero_cuts(view, n_parts);
+          const std::int64_t n_parts = n < (1 << 22) ? 1 : 4 * team.size();
+          std::vector<Fault> faults(static_cast<std::size_t>(n_parts), none);
+          std::vector<std::int64_t> falls(faults.size());  // all of them, less those that are in order
           team.for_each(n_parts, [&](std::int64_t part, int) {
-            int found = none;
             const auto at = static_cast<std::size_t>(part);
-            for (std::int64_t j = cuts[at]; j < cuts[at + 1]; ++j) {
-              const int fault = column_fault(view, j);
-              // The lowest fault wins, so that the message does not depend on the cuts.
-              if (fault != none && (found == none || fault < found)) found = fault;
-            }
-            int current = worst.load();
-            while (found != none && (current == none || found < current) &&
-                   !worst.compare_exchange_weak(current, found)) {
-            }
+            const std::int64_t begin = n * part / n_parts, end = n * (part + 1) / n_parts;
+            faults[at] = entries_fault(view, begin, end, falls[at]);
+            falls[at] -= falls_between_columns(view, view.n_cols * part / n_parts, view.n_cols * (part + 1) / n_parts);
           });
+          if (std::accumulate(falls.begin(), falls.end(), std::int64_t{0}) > 0) worst = unsorted;
+          // The lowest fault wins, so that the message does not depend on the parts.
+          for (Fault fault : faults) {
+            if (fault != none && (worst == none || fault < worst)) worst = fault;
+          }
         }
-        switch (worst.load()) {
+        switch (worst) {
           case pointers:
             return "indptr";
           case row_range:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "blockgreedy/candidates.hpp"
@@ -10,6 +11,11 @@
 namespace blockgreedy {
 
 namespace {
+
+double knob(const char* name, double fallback) {
+  const char* v = std::getenv(name);
+  return v ? std::atof(v) : fallback;
+}
 
 template <class View>
 class Solver final : public WorkingSet {
@@ -129,7 +135,7 @@ class Solver final : public WorkingSet {
 
   // What RowTerms should beware of: see the losses.
   double caution() const {
-    if (target_.loss.kind == LossKind::logistic) return careful_ ? -1.0 : -infinity;
+    if (target_.loss.kind == LossKind::logistic) return careful_ ? knob("BG_CARE",-1.0) : -infinity;
     return last_move_;
   }
 
@@ -145,7 +151,7 @@ class Solver final : public WorkingSet {
   }
 
   // How many columns may join the working set.
-  std::size_t room() const { return std::max<std::size_t>(200, 2 * static_cast<std::size_t>(n_support)); }
+  std::size_t room() const { return std::max<std::size_t>(static_cast<std::size_t>(knob("BG_ROOM",200)), static_cast<std::size_t>(knob("BG_GROW",2) * static_cast<double>(n_support))); }
 
   // The support, unpenalised columns and the proposals of largest predicted decrease. True if some had to wait.
   bool select() {
@@ -230,12 +236,12 @@ class Solver final : public WorkingSet {
       std::int32_t* indices = model_.indices() + column.start;
       float* z = model_.values() + column.start;
       if (!place_.empty()) {
-        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(),
-                                        static_cast<std::int32_t>(n_kept_), indices, z);
+        const KeptRows kept =
+            pick_rows(at, x, column.count, root_.data(), place_.data(), keep_.data(), indices, z);
         column.at = indices;
         column.count = kept.count;
         column.curvature = kept.total;
-        column.extra = kept.total - kept.kept;
+        column.extra = std::max(0.0, kept.total - kept.kept);
       } else {
         column.at = at;
         column.curvature = scale_column(at, x, column.count, root_.data(), z);
@@ -287,7 +293,7 @@ class Solver final : public WorkingSet {
     place_.clear();
     n_kept_ = n;
     const double share =
-        target_.loss.kind == LossKind::squared ? 0.0 : std::min(0.05, 0.3 * std::sqrt(relative_decrease_));
+        target_.loss.kind == LossKind::squared ? 0.0 : std::min(knob("BG_SHARE",0.02), 0.3 * std::sqrt(relative_decrease_));
     if (share > 0) {
       // A histogram by exponent and leading bits finds the cut without sorting.
       constexpr std::size_t n_bins = 1 << 11;
@@ -323,6 +329,16 @@ class Solver final : public WorkingSet {
       for (std::size_t slice = 0; slice < n_slices; ++slice) kept[slice + 1] += kept[slice];
       if (4 * kept.back() < 3 * n) {
         n_kept_ = kept.back();
+        keep_.resize(static_cast<std::size_t>(n / 64 + 1));
+        const RowSlices words(n / 64 + 1);
+        team_.for_work(words.count(), n, [&](std::int64_t slice) {
+          for (std::int64_t word = words.begin(slice); word < words.end(slice); ++word) {
+            std::uint64_t bits = 0;
+            for (std::int64_t i = 64 * word; i < std::min(n, 64 * word + 64); ++i)
+              bits |= std::uint64_t{bin_of(root_[static_cast<std::size_t>(i)]) >= cut} << (i & 63);
+            keep_[static_cast<std::size_t>(word)] = bits;
+          }
+        });
         place_.resize(static_cast<std::size_t>(n));
         for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
           auto next = static_cast<std::int32_t>(kept[slice]);
@@ -340,14 +356,14 @@ class Solver final : public WorkingSet {
   void solve_model(Clock& clock) {
     model_.reset();
     if (truncated_) {
-      for (int k = 0; k < 3 && !team_.poll(); ++k) model_.sweep(k > 0);
+      for (int k = 0; k < knob("BG_SW",3) && !team_.poll(); ++k) model_.sweep(k > 0);
       return;
     }
     double total = 0;
     const bool exact = target_.loss.kind == LossKind::squared;
-    const int cycles = static_cast<int>((exact ? 2 : 1) * effort_);
+    const int cycles = static_cast<int>(knob("BG_CYC",1)*(exact ? 2 : 1) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
-    const double stop = std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
+    const double stop = std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1)*knob("BG_STOP",1);
     const std::int64_t before = model_.nonzeros_touched;
     const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
@@ -356,9 +372,10 @@ class Solver final : public WorkingSet {
       double gained = model_.sweep(false);
       gained += model_.sweep(true);
       clock.next(Phase::conjugate_gradients);
-      const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop);
+      const double solved = model_.solve_on_support(static_cast<int>(knob("BG_ITS",stop < 0.1 ? 50 : 25)), stop);
+      if (std::getenv("BG_CGP")) printf("  cycle sweeps %.3g cg %.3g\n", gained, solved);
       total += gained + solved;
-      if (gained + solved <= 0.1 * total) break;
+      if (gained + solved <= knob("BG_END",0.1) * total) break;
     }
   }
 
@@ -388,34 +405,63 @@ class Solver final : public WorkingSet {
       size *= 0.5;
       trial = objective_at(size);
     }
+    const double before = objective;
     take_step(size, std::min(trial, objective));
-    if (size == 1 && !tiny) go_on();
+    if (size == 1 && !tiny) go_on(before - objective);
     return true;
   }
 
-  // Squared hinge and Huber are flat in places where the model is not, so a full step may be much too short: the
-  // weights that it did not set to zero go on in the same direction while that pays.
-  void go_on() {
-    if (!has_flat_parts()) return;
+  // A full step is often too short: a Newton model of the logistic loss underestimates how far margins should grow,
+  // squared hinge and Huber are flat in places where the model is not, and few sweeps leave a model half solved. The
+  // weights that the step did not set to zero go on in the same direction to the minimum along it.
+  void go_on(double gained) {
     double longest = 1 << 20;
     for (ModelColumn& column : model_.columns) {
-      const double step = column.point == 0 && column.penalty.l1 > 0 ? 0.0 : column.step();
+      double step = column.step();
+      if (column.point == 0 && column.penalty.l1 > 0 && step != 0) {
+        view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) { Xd_[static_cast<std::size_t>(i)] -= step * x; });
+        step = 0;
+      }
       column.weight = column.point;
       column.point += step;
       if (step == 0) continue;
       const double bound = step > 0 ? column.penalty.upper : column.penalty.lower;
       longest = std::min(longest, (bound - column.weight) / step);
     }
-    accumulate_direction();
-    double size = 0, reached = objective;
-    for (double next = 1; next <= longest; next *= 2) {
+    const double* theta = theta_.data();
+    const float* root = root_.data();
+    double size = 0, reached = objective, best = 0;
+    for (int k = 0; k < 20; ++k) {
+      double slope = row_product(theta, Xd_.data());
+      const double curvature = sum_rows(2, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        for (std::int64_t i = begin; i < end; ++i) {
+          const double v = static_cast<double>(root[i]) * Xd_[static_cast<std::size_t>(i)];
+          sum += v * v;
+        }
+        return sum;
+      });
+      double ridge = 0;
+      for (const ModelColumn& column : model_.columns) {
+        const double at = weight_at(column, size), step = column.step();
+        slope += step * (column.penalty.l2 * at + (at > 0 ? column.penalty.l1 : -column.penalty.l1));
+        ridge += column.penalty.l2 * step * step;
+      }
+      const double by = -slope / (curvature + ridge);
+      if (knob("BG_GOP",0)>0) printf("   at %g slope %g by %g gain %g of %g\n", size, slope, by, -0.5*slope*by, gained);
+      if (!(by > 0) || -0.5 * slope * by < knob("BG_GO", 0.05) * gained) break;
+      const double next = std::min({size + by, 4 * size + 2, longest});
       const double trial = objective_at(next);
-      if (!(trial < reached - 1e-9 * reached)) break;
+      if (!(trial < reached)) break;
+      best = size = next;
+      gained += reached - trial;
       reached = trial;
-      size = next;
+      theta = new_theta_.data();
+      root = new_root_.data();
+      if (next == longest) break;
     }
-    if (size == 0) return;
-    take_step(size, std::min(objective_at(size), objective), true);
+    if (best == 0) return;
+    take_step(best, std::min(objective_at(best), objective), true);
   }
 
   bool has_flat_parts() const {
@@ -762,6 +808,7 @@ class Solver final : public WorkingSet {
   std::vector<double> t_, theta_, new_t_, new_theta_, Xd_;
   std::vector<float> root_, new_root_;
   std::vector<std::int32_t> place_;  // of each row in the model, n_kept_ if left out; empty if all are in
+  std::vector<std::uint64_t> keep_;  // a bit for each row
   std::int64_t n_kept_ = 0;
   std::vector<std::int64_t> kept_before_;  // kept rows before each slice of rows
   std::vector<std::vector<double>> partial_Xd_;

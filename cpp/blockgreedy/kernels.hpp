@@ -34,10 +34,16 @@ template <class View>
 using SumsFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const double* r,
                               const double* weights, ColumnSums* out);
 
-// Where a column's kept rows went, how many there are, and Σ z² over the kept and over all of its rows.
+// How many of a column's rows were kept, and Σ z² over these and over all of its rows.
 struct KeptRows {
   std::int64_t count;
   double kept, total;
+};
+
+// Extremes of a run of row numbers, and how often one is not above the one before.
+struct RowNumbers {
+  std::int32_t lowest, highest;
+  std::int64_t falls;
 };
 
 struct LossKernels {
@@ -62,6 +68,9 @@ struct Kernels {
   double (*largest_magnitude)(const double*, std::int64_t);
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
   std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
+  bool (*all_finite_f32)(const float* x, std::int64_t n);
+  bool (*all_finite_f64)(const double* x, std::int64_t n);
+  RowNumbers (*row_numbers)(const std::int32_t* rows, std::int64_t n);
   std::array<LossKernels, n_losses> losses;
 
   // Columns of the float32 model in subproblem.hpp: z·v and v += step·z, sparse and dense.
@@ -73,11 +82,11 @@ struct Kernels {
   // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
   double (*scale_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z);
   double (*scale_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z);
-  // The same for rows with place < n_kept only, which are renumbered.
+  // The same for the rows whose bit is set in `keep` only; they are renumbered.
   KeptRows (*pick_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root,
-                       const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z);
+                       const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z);
   KeptRows (*pick_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
-                       const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z);
+                       const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z);
   // For the columns first … first + count.
   SumsFunction<CscView<float>> csc_sums_f32;
   SumsFunction<CscView<double>> csc_sums_f64;
@@ -115,6 +124,9 @@ double column_dot(const View& view, std::int64_t j, const double* r) {
 inline double squared_norm(const float* x, std::int64_t n) { return kernels().squared_norm_f32(x, n); }
 inline double squared_norm(const double* x, std::int64_t n) { return kernels().squared_norm_f64(x, n); }
 
+inline bool all_finite(const float* x, std::int64_t n) { return kernels().all_finite_f32(x, n); }
+inline bool all_finite(const double* x, std::int64_t n) { return kernels().all_finite_f64(x, n); }
+
 template <class View>
 double column_squared_norm(const View& view, std::int64_t j) {
   return squared_norm(view.data + view.start(j), view.count(j));
@@ -127,12 +139,12 @@ inline double scale_column(const std::int32_t* at, const double* x, std::int64_t
   return kernels().scale_f64(at, x, n, root, z);
 }
 inline KeptRows pick_rows(const std::int32_t* at, const float* x, std::int64_t n, const float* root,
-                          const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z) {
-  return kernels().pick_f32(at, x, n, root, place, n_kept, at_out, z);
+                          const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z) {
+  return kernels().pick_f32(at, x, n, root, place, keep, at_out, z);
 }
 inline KeptRows pick_rows(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
-                          const std::int32_t* place, std::int32_t n_kept, std::int32_t* at_out, float* z) {
-  return kernels().pick_f64(at, x, n, root, place, n_kept, at_out, z);
+                          const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z) {
+  return kernels().pick_f64(at, x, n, root, place, keep, at_out, z);
 }
 inline void column_sums(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {

@@ -129,6 +129,32 @@ std::uint64_t above_loop(const double* x, std::int64_t n, double limit) {
   return bits;
 }
 
+// x·0 is 0 exactly if x is finite, and adding it up needs no branch.
+template <class T>
+bool all_finite_loop(const T* x, std::int64_t n) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t k = 0; k < n; ++k) sum += x[k] * T(0);
+  return sum == 0;
+}
+
+RowNumbers row_numbers_loop(const std::int32_t* rows, std::int64_t n) {
+  RowNumbers found{rows[0], rows[0], 0};
+  for (std::int64_t first = 1; first < n; first += 1 << 14) {
+    const std::int64_t last = first + (1 << 14) < n ? first + (1 << 14) : n;
+    std::int32_t lowest = found.lowest, highest = found.highest;
+    int falls = 0;
+#pragma omp simd reduction(min : lowest) reduction(max : highest) reduction(+ : falls)
+    for (std::int64_t k = first; k < last; ++k) {
+      lowest = rows[k] < lowest ? rows[k] : lowest;
+      highest = rows[k] > highest ? rows[k] : highest;
+      falls += rows[k] <= rows[k - 1];
+    }
+    found = {lowest, highest, found.falls + falls};
+  }
+  return found;
+}
+
 template <class L>
 struct LossLoops {
   static void derivs(const double* y, const double* t, std::int64_t n, double delta, double* out) {
@@ -283,33 +309,35 @@ double scale_loop(const std::int32_t* at, const T* x, std::int64_t n, const floa
 // No branches: whether a row is kept is as good as random. z and at_out have room for all n.
 template <class T>
 KeptRows pick_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* root, const std::int32_t* place,
-                   std::int32_t n_kept, std::int32_t* at_out, float* z) {
-  std::int64_t out = 0, k = 0;
-  float kept = 0, kept2 = 0, total = 0, total2 = 0;
+                   const std::uint64_t* keep, std::int32_t* at_out, float* z) {
+  std::int64_t count = 0, k = 0;
+  float total = 0, total2 = 0;
   for (; k + 2 <= n; k += 2) {
-    const std::int32_t a = place[at[k]], b = place[at[k + 1]];
-    const float va = static_cast<float>(x[k]) * root[at[k]], vb = static_cast<float>(x[k + 1]) * root[at[k + 1]];
-    at_out[out] = a;
-    z[out] = va;
-    out += a < n_kept;
-    at_out[out] = b;
-    z[out] = vb;
-    out += b < n_kept;
-    total += va * va;
-    total2 += vb * vb;
-    kept += a < n_kept ? va * va : 0.0F;
-    kept2 += b < n_kept ? vb * vb : 0.0F;
+    const auto i = static_cast<std::uint32_t>(at[k]), j = static_cast<std::uint32_t>(at[k + 1]);
+    const float a = static_cast<float>(x[k]) * root[i], b = static_cast<float>(x[k + 1]) * root[j];
+    at_out[count] = at[k];
+    z[count] = a;
+    count += static_cast<std::int64_t>((keep[i >> 6] >> (i & 63)) & 1);
+    at_out[count] = at[k + 1];
+    z[count] = b;
+    count += static_cast<std::int64_t>((keep[j >> 6] >> (j & 63)) & 1);
+    total += a * a;
+    total2 += b * b;
   }
-  for (; k < n; ++k) {
-    const std::int32_t a = place[at[k]];
-    const float va = static_cast<float>(x[k]) * root[at[k]];
-    at_out[out] = a;
-    z[out] = va;
-    out += a < n_kept;
-    total += va * va;
-    kept += a < n_kept ? va * va : 0.0F;
+  if (k < n) {
+    const auto i = static_cast<std::uint32_t>(at[k]);
+    const float a = static_cast<float>(x[k]) * root[i];
+    at_out[count] = at[k];
+    z[count] = a;
+    count += static_cast<std::int64_t>((keep[i >> 6] >> (i & 63)) & 1);
+    total += a * a;
   }
-  return {out, static_cast<double>(kept + kept2), static_cast<double>(total + total2)};
+  float kept = 0;
+  for (k = 0; k < count; ++k) {
+    at_out[k] = place[at_out[k]];
+    kept += z[k] * z[k];
+  }
+  return {count, static_cast<double>(kept), static_cast<double>(total + total2)};
 }
 
 template <class T, bool weighted>
@@ -382,6 +410,9 @@ const Kernels BLOCKGREEDY_TABLE = {
     sum_loop,
     largest_magnitude_loop,
     above_loop,
+    all_finite_loop<float>,
+    all_finite_loop<double>,
+    row_numbers_loop,
     {LossLoops<SquaredLoss>::table, LossLoops<LogisticLoss>::table, LossLoops<SquaredHingeLoss>::table,
      LossLoops<HuberLoss>::table},
     float_dot_loop,

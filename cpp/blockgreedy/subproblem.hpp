@@ -9,9 +9,11 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "blockgreedy/curvature_memory.hpp"
 #include "blockgreedy/kernels.hpp"
 #include "blockgreedy/model.hpp"
 #include "blockgreedy/penalties.hpp"
@@ -97,6 +99,7 @@ class Subproblem {
   template <class F>
   double sum_rows(F&& f);
 
+  CurvatureMemory memory_{std::getenv("BG_MEM") ? static_cast<std::size_t>(std::atoi(std::getenv("BG_MEM"))) : 48};
   std::int64_t n_rows_ = 0;
   RowSlices slices_;
   ThreadTeam& team_;
