@@ -484,7 +484,9 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
     inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
   }
-  memory_.restrict(subset);
+  // Pairs are worth their cost only beside long columns.
+  const std::size_t pairs = static_cast<std::size_t>(support.work) / (8 * m);
+  memory_.restrict(subset, pairs < 8 ? 0 : pairs);
   memory_.apply(r, inverse, scaled);
   double rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
   p = scaled;

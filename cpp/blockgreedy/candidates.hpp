@@ -148,12 +148,14 @@ class Candidates {
       own.found.clear();
       std::int64_t at = cuts_[static_cast<std::size_t>(part)];  // kept columns stand from here on
       const std::int64_t end = cuts_[static_cast<std::size_t>(part) + 1];
-      std::array<ColumnSums, batch> sums;
-      for (std::int64_t first = at; first < end; first += batch) {
-        const std::int64_t count = std::min(batch, end - first);
-        column_sums(view_, first, count, theta, weights, sums.data());
+      std::array<ColumnSums, window> sums;
+      std::array<std::int32_t, window> columns;
+      for (std::int64_t first = at; first < end; first += window) {
+        const std::int64_t count = std::min(window, end - first);
+        sort_by_length(first, count, columns);
+        column_sums(view_, columns.data(), count, theta, weights, sums.data());
         for (std::int64_t k = 0; k < count; ++k) {
-          const std::int64_t j = first + k;
+          const std::int64_t j = columns[static_cast<std::size_t>(k)];
           const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
           const CoordinatePenalty penalty = target_.penalty.at(j);
           if (sum.squares == 0 || (penalty.lower == 0 && penalty.upper == 0)) continue;
@@ -169,7 +171,7 @@ class Candidates {
           }
           features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
           // rounded up: a norm that is too large only makes the column looked at earlier
-          norms_[static_cast<std::size_t>(at)] = std::nextafter(static_cast<float>(std::sqrt(sum.squares)), 3e38F);
+          norms_[static_cast<std::size_t>(at)] = static_cast<float>(std::sqrt(sum.squares) * (1 + 2e-7));
           classes_[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(travel_class(view_.count(j)));
           note(own.found, at, sum.product, w[j], room);
           ++at;
@@ -223,11 +225,29 @@ class Candidates {
 
  private:
   static constexpr std::int64_t batch = 128;
+  static constexpr std::int64_t window = 1024;  // columns that are sorted by length
 
   struct Part {
     Findings found;
     std::int64_t touched = 0;
   };
+
+  // The columns first … first + count, those of equal length side by side: what a processor loses on short columns
+  // is the guess of where each ends.
+  void sort_by_length(std::int64_t first, std::int64_t count, std::array<std::int32_t, window>& columns) const {
+    constexpr std::int64_t longest = 64;
+    std::array<std::uint8_t, window> lengths;
+    std::array<std::int64_t, longest + 2> next{};
+    for (std::int64_t k = 0; k < count; ++k) {
+      lengths[static_cast<std::size_t>(k)] = static_cast<std::uint8_t>(std::min(view_.count(first + k), longest));
+      ++next[lengths[static_cast<std::size_t>(k)] + std::size_t{1}];
+    }
+    for (std::size_t k = 1; k < next.size(); ++k) next[k] += next[k - 1];
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int64_t at = next[lengths[static_cast<std::size_t>(k)]]++;
+      columns[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(first + k);
+    }
+  }
 
   // Products of the columns that are due, a batch at a time.
   template <class Visit>

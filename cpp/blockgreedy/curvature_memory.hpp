@@ -58,9 +58,10 @@ class CurvatureMemory {
     }
   }
 
-  // Keeps to these coordinates until the next call.
-  void restrict(const std::vector<std::int32_t>& subset) {
+  // Keeps to these coordinates, and to the newest `limit` pairs, until the next call.
+  void restrict(const std::vector<std::int32_t>& subset, std::size_t limit) {
     own_.clear();
+    while (pairs_.size() > limit) pairs_.pop_front();
     for (const Pair& pair : pairs_) {
       Own own{std::vector<float>(subset.size()), std::vector<float>(subset.size()), 0};
       for (std::size_t k = 0; k < subset.size(); ++k) {

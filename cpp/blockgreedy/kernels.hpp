@@ -31,7 +31,7 @@ struct ColumnSums {
 };
 
 template <class View>
-using SumsFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const double* r,
+using SumsFunction = void (*)(const View&, const std::int32_t* columns, std::int64_t count, const double* r,
                               const double* weights, ColumnSums* out);
 
 // How many of a column's rows were kept, and Σ z² over these and over all of its rows.
@@ -87,8 +87,7 @@ struct Kernels {
                        const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z);
   KeptRows (*pick_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
                        const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z);
-  // For the columns first … first + count.
-  SumsFunction<CscView<float>> csc_sums_f32;
+    SumsFunction<CscView<float>> csc_sums_f32;
   SumsFunction<CscView<double>> csc_sums_f64;
   SumsFunction<DenseView<float>> dense_sums_f32;
   SumsFunction<DenseView<double>> dense_sums_f64;
@@ -146,21 +145,21 @@ inline KeptRows pick_rows(const std::int32_t* at, const double* x, std::int64_t 
                           const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z) {
   return kernels().pick_f64(at, x, n, root, place, keep, at_out, z);
 }
-inline void column_sums(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_sums(const CscView<float>& v, const std::int32_t* columns, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {
-  kernels().csc_sums_f32(v, first, count, r, weights, out);
+  kernels().csc_sums_f32(v, columns, count, r, weights, out);
 }
-inline void column_sums(const CscView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_sums(const CscView<double>& v, const std::int32_t* columns, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {
-  kernels().csc_sums_f64(v, first, count, r, weights, out);
+  kernels().csc_sums_f64(v, columns, count, r, weights, out);
 }
-inline void column_sums(const DenseView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_sums(const DenseView<float>& v, const std::int32_t* columns, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {
-  kernels().dense_sums_f32(v, first, count, r, weights, out);
+  kernels().dense_sums_f32(v, columns, count, r, weights, out);
 }
-inline void column_sums(const DenseView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_sums(const DenseView<double>& v, const std::int32_t* columns, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {
-  kernels().dense_sums_f64(v, first, count, r, weights, out);
+  kernels().dense_sums_f64(v, columns, count, r, weights, out);
 }
 
 inline const LossKernels& loss_kernels(const Loss& loss) {

@@ -370,20 +370,20 @@ BLOCKGREEDY_INLINE ColumnSums sparse_sums(const std::int32_t* at, const T* x, st
 }
 
 template <class T>
-void csc_sums(const CscView<T>& view, std::int64_t first, std::int64_t count, const double* r, const double* weights,
-              ColumnSums* out) {
+void csc_sums(const CscView<T>& view, const std::int32_t* columns, std::int64_t count, const double* r,
+              const double* weights, ColumnSums* out) {
   for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t start = view.start(first + k), n = view.start(first + k + 1) - start;
+    const std::int64_t start = view.start(columns[k]), n = view.start(columns[k] + std::int64_t{1}) - start;
     out[k] = weights ? sparse_sums<T, true>(view.indices + start, view.data + start, n, r, weights)
                      : sparse_sums<T, false>(view.indices + start, view.data + start, n, r, weights);
   }
 }
 
 template <class T>
-void dense_sums(const DenseView<T>& view, std::int64_t first, std::int64_t count, const double* r,
+void dense_sums(const DenseView<T>& view, const std::int32_t* columns, std::int64_t count, const double* r,
                 const double* weights, ColumnSums* out) {
   for (std::int64_t k = 0; k < count; ++k) {
-    const T* x = view.data + view.start(first + k);
+    const T* x = view.data + view.start(columns[k]);
     double product = 0, magnitude = 0, squares = 0;
 #pragma omp simd reduction(+ : product, magnitude, squares)
     for (std::int64_t i = 0; i < view.n_rows; ++i) {
