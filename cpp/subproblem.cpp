@@ -456,7 +456,7 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
   }
 }
 
-double Subproblem::solve_on_support(int max_iterations, double stop) {
+double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy) {
   Subset support;
   const std::vector<std::int32_t>& subset = support.members;
   for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -509,7 +509,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
     }
     const double decrease = 0.5 * length * rz;
     total += decrease;
-    if (decrease <= stop * total) break;
+    if (decrease <= stop * total && largest_excess(support, r) <= accuracy) break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;
@@ -613,6 +613,35 @@ double Subproblem::solve_on_support(int max_iterations, double stop) {
   if (!(change < 0)) return 0;
   take(move);
   return -change;
+}
+
+double Subproblem::largest_excess(const Subset& subset, const std::vector<double>& r) const {
+  double largest = 0;
+  for (std::size_t k = 0; k < r.size(); ++k) {
+    const double l1 = columns[static_cast<std::size_t>(subset.members[k])].penalty.l1;
+    if (l1 > 0) largest = std::max(largest, std::fabs(r[k]) / l1);
+  }
+  return largest;
+}
+
+double Subproblem::worst_outside() {
+  Subset rest;
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (columns[k].point == 0 && columns[k].penalty.l1 > 0) rest.members.push_back(static_cast<std::int32_t>(k));
+  }
+  cut(rest);
+  nonzeros_touched += rest.work;
+  std::vector<double> excess(rest.members.size());
+  team_.for_work(static_cast<std::int64_t>(rest.cuts.size()) - 1, rest.work, [&](std::int64_t part) {
+    for (std::size_t k = rest.cuts[static_cast<std::size_t>(part)]; k < rest.cuts[static_cast<std::size_t>(part) + 1]; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(rest.members[k])];
+      const double grad = column.grad + product(column, Zd_.data()) + column.extra * column.step();
+      const double slack = std::min(column.penalty.upper > 0 ? column.penalty.l1 + grad : infinity,
+                                    column.penalty.lower < 0 ? column.penalty.l1 - grad : infinity);
+      excess[k] = -slack / column.penalty.l1;
+    }
+  });
+  return excess.empty() ? 0.0 : *std::max_element(excess.begin(), excess.end());
 }
 
 double Subproblem::linear_change() const {

@@ -63,35 +63,55 @@ class Solver final : public WorkingSet {
     certify();
     if (dual_value == -infinity) {  // θ = 0 is always feasible, and proves that the objective is at least 0
       dual_value = 0;
-      try_point(0);
+      certify_anyway();
     }
   }
 
-  void certify_anyway() override { try_point(2); }
+  void certify_anyway() override {
+    new_theta_ = theta_;
+    try_point(new_theta_, moved_, 2);
+  }
   const std::vector<double>& predictions() const override { return t_; }
 
   bool step() override {
-    Clock clock(*this, Phase::selection);
+    Clock clock(*this, Phase::gradients);
+    if (stale_) look();
+    clock.next(Phase::selection);
     truncated_ = select();
     clock.next(Phase::copy);
     copy_columns();
     clock.next(Phase::sweeps);
-    solve_model(clock);
+    const double predicted = solve_model(clock);
+    // The step is not worth more than tol: what is missing may only be the certificate.
+    hopeful_ = predicted <= std::min(tol_, 0.3 * failed_);
+    if (hopeful_ && !truncated_ && predicted <= knob("BG_PT", 0.02) * tol_) polish(clock);
     if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
     clock.next(Phase::rows);
-    moved_.fill(0);
     if (!search_line()) return false;
-    ++n_iter;
-    clock.next(Phase::gradients);
-    candidates_.look(theta_.data(), w_, moved_, room(), found_);
     nonzeros_touched = candidates_.nonzeros_touched + model_.nonzeros_touched;
     n_cg = model_.cg_iterations;
+    stale_ = true;
+    ++n_iter;
+    if (hopeful_) {
+      clock.next(Phase::certificate);
+      try_point(candidate_, candidate_moved_, 2);
+      if (objective - dual_value <= tol_) return true;
+      failed_ = predicted;
+    }
+    clock.next(Phase::gradients);
+    look();
     clock.next(Phase::certificate);
     certify();
     return true;
   }
 
  private:
+  void look() {
+    candidates_.look(theta_.data(), w_, moved_, room(), found_);
+    moved_.fill(0);
+    stale_ = false;
+  }
+
   class Clock {
    public:
     Clock(Solver& solver, Phase phase) : solver_(solver), phase_(phase), since_(seconds_now()) {}
@@ -353,11 +373,13 @@ class Solver final : public WorkingSet {
     model_.set_rows(n_kept_);
   }
 
-  void solve_model(Clock& clock) {
+  // Returns the decrease that the model promises.
+  double solve_model(Clock& clock) {
     model_.reset();
     if (truncated_) {
-      for (int k = 0; k < knob("BG_SW",3) && !team_.poll(); ++k) model_.sweep(k > 0);
-      return;
+      double total = 0;
+      for (int k = 0; k < knob("BG_SW",3) && !team_.poll(); ++k) total += model_.sweep(k > 0);
+      return total;
     }
     double total = 0;
     const bool exact = target_.loss.kind == LossKind::squared;
@@ -367,7 +389,7 @@ class Solver final : public WorkingSet {
     const std::int64_t before = model_.nonzeros_touched;
     const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
-      if (team_.poll()) return;
+      if (team_.poll()) break;
       clock.next(Phase::sweeps);
       double gained = model_.sweep(false);
       gained += model_.sweep(true);
@@ -376,6 +398,24 @@ class Solver final : public WorkingSet {
       if (std::getenv("BG_CGP")) printf("  cycle sweeps %.3g cg %.3g\n", gained, solved);
       total += gained + solved;
       if (gained + solved <= knob("BG_END",0.1) * total) break;
+    }
+    return total;
+  }
+
+  // Solves the model until its dual point keeps the constraints well enough for a certificate.
+  void polish(Clock& clock) {
+    double size = 0;
+    for (const ModelColumn& column : model_.columns) size += column.penalty.l1 * std::fabs(column.point);
+    const double accuracy = std::max(0.25 * tol_ / size, 1e-7);
+    const std::int64_t until = model_.cg_iterations + static_cast<std::int64_t>(knob("BG_PF", 1) * static_cast<double>(std::max<std::int64_t>(model_.cg_iterations - n_cg, 10)));
+    while (!team_.poll()) {
+      const auto left = static_cast<int>(until - model_.cg_iterations);
+      if (left <= 0) break;
+      clock.next(Phase::conjugate_gradients);
+      model_.solve_on_support(left, infinity, accuracy);
+      clock.next(Phase::sweeps);
+      if (model_.worst_outside() <= accuracy) break;
+      model_.sweep(false);
     }
   }
 
@@ -392,6 +432,7 @@ class Solver final : public WorkingSet {
     const double linear = model_.linear_change();
     if (!(linear < 0)) return false;
     accumulate_direction();
+    if (hopeful_) linearise();
     // Near the end the fall is smaller than the rounding of the objective, while the step still improves the
     // gradient: full steps are taken as long as the objective stays where it is.
     const bool tiny = -linear <= 1e-11 * objective;
@@ -409,6 +450,17 @@ class Solver final : public WorkingSet {
     take_step(size, std::min(trial, objective));
     if (size == 1 && !tiny) go_on(before - objective);
     return true;
+  }
+
+  // The dual point that belongs to the model's solution: of second order where θ at the new weights is of first.
+  void linearise() {
+    candidate_.resize(theta_.size());
+    for_rows([&](std::int64_t row) {
+      const auto i = static_cast<std::size_t>(row);
+      candidate_[i] = theta_[i] + static_cast<double>(root_[i]) * static_cast<double>(root_[i]) * Xd_[i];
+    });
+    into_domain(candidate_);
+    candidate_moved_ = travel_between(candidate_.data(), theta_.data(), view_.n_rows);
   }
 
   // A full step is often too short: a Newton model of the logistic loss underestimates how far margins should grow,
@@ -595,62 +647,71 @@ class Solver final : public WorkingSet {
     for (const Looked& entry : found_.proposals) count_in(entry);
     const double to_scale = size * found_.worst / (1 + found_.worst);
     if (std::fabs(complementarity) + to_scale <= tol_) {
-      try_point(0);
-    } else if (std::fabs(complementarity) <= std::min(tol_, 0.3 * failed_) && found_.worst <= 0.3 &&
-               found_.n_violators == static_cast<std::int64_t>(found_.proposals.size())) {
-      try_point(2);
-      // A repair costs as much as a few sweeps: after one that did not help, the next waits for a better point.
-      if (objective - dual_value > tol_) failed_ = std::fabs(complementarity);
+      new_theta_ = theta_;
+      try_point(new_theta_, {}, 0);
     }
   }
 
-  // θ, moved towards the constraints that it breaks, then scaled until it keeps all of them.
-  void try_point(int n_repairs) {
-    std::vector<double>& point = new_theta_;
-    point = theta_;
-    Travel distance{};
+  // Moves the point towards the constraints that it breaks, then scales it until it keeps all of them. `moved` says
+  // how far it is from the θ of the last look.
+  void try_point(std::vector<double>& point, Travel moved, int n_repairs) {
     const bool has_equalities = target_.fit_intercept || has_unpenalised();
-    if (n_repairs > 0 || has_equalities) {
-      repair(point, n_repairs);
+    const auto move = [&](auto&& change) {
+      std::vector<double>& before = new_t_;
+      before = point;
+      change();
       into_domain(point);
-      distance = travel_between(point.data(), theta_.data(), view_.n_rows);
-      if (has_equalities && !keeps_equalities(point)) return;
-    }
-    products_.resize(static_cast<std::size_t>(n_column_parts));
-    for (auto& part : products_) part.clear();
-    // Products are counted as large as rounding may make them elsewhere.
-    const double rounding = 2e-15 * std::sqrt(row_product(point.data(), point.data()));
-    candidates_.visit_within(point.data(), distance,
-                             [&](std::int64_t part, std::int32_t j, double norm, double product) {
-                               const CoordinatePenalty penalty = target_.penalty.at(j);
-                               product += std::copysign(rounding * norm, product);
-                               if (std::fabs(product) > penalty.l1)
-                                 products_[static_cast<std::size_t>(part)].push_back({j, product});
-                             });
-    double worst = 0;
-    for (const auto& part : products_) {
-      for (const Move& entry : part) {
-        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-        if (penalty.l1 > 0 && limits_dual(penalty, entry.step))
-          worst = std::max(worst, std::fabs(entry.step) / penalty.l1);
+      const Travel more = travel_between(point.data(), before.data(), view_.n_rows);
+      for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += more[k];
+    };
+    for (int round = 0;; ++round) {
+      if (has_equalities) {
+        move([&] { keep_equalities(point); });
+        if (!keeps_equalities(point)) return;
       }
+      find_broken(point, moved);
+      if (round == n_repairs || broken_.empty()) break;
+      move([&] {
+        for (const Move& entry : broken_) project(point, entry.feature, false);
+      });
+    }
+    double worst = 0;
+    for (const Move& entry : broken_) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (penalty.l1 > 0 && limits_dual(penalty, entry.step))
+        worst = std::max(worst, std::fabs(entry.step) / penalty.l1);
     }
     const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
     double value = -conjugate(point, scale);
     if (target_.offset) {
       value += scale * row_product(point.data(), target_.offset);
     }
-    for (const auto& part : products_) {
-      for (const Move& entry : part) {
-        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-        if (!limits_dual(penalty, entry.step)) value -= penalty.conjugate(-scale * entry.step);
-      }
+    for (const Move& entry : broken_) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (!limits_dual(penalty, entry.step)) value -= penalty.conjugate(-scale * entry.step);
     }
     if (value > dual_value) {
       dual_value = value;
       for_rows(
           [&](std::int64_t i) { dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)]; });
     }
+  }
+
+  // The columns whose product with the point is beyond their threshold, with these products.
+  void find_broken(const std::vector<double>& point, const Travel& moved) {
+    products_.resize(static_cast<std::size_t>(n_column_parts));
+    for (auto& part : products_) part.clear();
+    // Products are counted as large as rounding may make them elsewhere.
+    const double rounding = 2e-15 * std::sqrt(row_product(point.data(), point.data()));
+    candidates_.visit_within(point.data(), moved,
+                             [&](std::int64_t part, std::int32_t j, double norm, double product) {
+                               const CoordinatePenalty penalty = target_.penalty.at(j);
+                               product += std::copysign(rounding * norm, product);
+                               if (std::fabs(product) > penalty.l1)
+                                 products_[static_cast<std::size_t>(part)].push_back({j, product});
+                             });
+    broken_.clear();
+    for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
   }
 
   bool has_unpenalised() const {
@@ -660,65 +721,59 @@ class Solver final : public WorkingSet {
     });
   }
 
-  // Projections onto one broken constraint after the other. They are weighted with the curvatures: rows that can
-  // hardly move stay, and the move is what a coordinate step of the weights would do to θ.
-  void repair(std::vector<double>& point, int n_rounds) {
+  // Projection onto the constraint of one column, weighted with the curvatures: rows that can hardly move stay, and
+  // the move is what a coordinate step of the weights would do to θ.
+  void project(std::vector<double>& point, std::int32_t feature, bool equality) {
     double* theta = point.data();
     const float* root = root_.data();
     // Long columns are shared by slices of rows.
-    const auto sum_over = [&](std::int64_t j, auto&& f) {
-      if (!tall() || view_.count(j) < min_parallel_work) {
+    const auto sum_over = [&](auto&& f) {
+      if (!tall() || view_.count(feature) < min_parallel_work) {
         double sum = 0;
-        view_.for_each_nonzero(j, [&](std::int32_t i, double x) { sum += f(i, x); });
+        view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
         return sum;
       }
       return sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
         double sum = 0;
-        view_.for_each_nonzero(j, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
+        view_.for_each_nonzero(feature, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
         return sum;
       });
     };
-    const auto project = [&](const Looked& entry, bool equality) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      const double product = sum_over(entry.feature, [=](std::int32_t i, double x) { return x * theta[i]; });
-      const double excess = equality ? product : std::fabs(product) - penalty.l1;
-      if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
-      const double curvature = sum_over(entry.feature, [=](std::int32_t i, double x) {
-        const double z = x * static_cast<double>(root[i]);
-        return z * z;
-      });
-      if (!(curvature > 0)) return;
-      const double step = (equality || product > 0 ? excess : -excess) / curvature;
-      sum_over(entry.feature, [=](std::int32_t i, double x) {
-        theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
-        return 0.0;
-      });
-    };
-    const auto project_equalities = [&] {
+    const CoordinatePenalty penalty = target_.penalty.at(feature);
+    const double product = sum_over([=](std::int32_t i, double x) { return x * theta[i]; });
+    const double excess = equality ? product : std::fabs(product) - penalty.l1;
+    if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
+    const double curvature = sum_over([=](std::int32_t i, double x) {
+      const double z = x * static_cast<double>(root[i]);
+      return z * z;
+    });
+    if (!(curvature > 0)) return;
+    const double step = (equality || product > 0 ? excess : -excess) / curvature;
+    sum_over([=](std::int32_t i, double x) {
+      theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      return 0.0;
+    });
+  }
+
+  // Projections onto the constraints of the intercept and the unpenalised columns, until they are kept.
+  void keep_equalities(std::vector<double>& point) {
+    const int most = has_unpenalised() ? 50 : 2;
+    for (int round = 0; round < most && (round == 0 || !keeps_equalities(point)); ++round) {
       for (const Looked& entry : found_.support) {
         const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-        if (penalty.l1 == 0 && penalty.l2 == 0) project(entry, true);
+        if (penalty.l1 == 0 && penalty.l2 == 0) project(point, entry.feature, true);
       }
-      if (!target_.fit_intercept) return;
+      if (!target_.fit_intercept) continue;
       double sum = 0, curvature = 0;
-      for (std::int64_t i = 0; i < view_.n_rows; ++i) {
-        sum += theta[i];
-        curvature += static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      for (std::size_t i = 0; i < point.size(); ++i) {
+        sum += point[i];
+        curvature += static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
       }
       const double step = sum / curvature;
-      for (std::int64_t i = 0; i < view_.n_rows; ++i) {
-        theta[i] -= step * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      for (std::size_t i = 0; i < point.size(); ++i) {
+        point[i] -= step * static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
       }
-    };
-    for (int round = 0; round < n_rounds; ++round) {
-      for (const Looked& entry : found_.support) {
-        if (target_.penalty.at(entry.feature).l1 > 0) project(entry, false);
-      }
-      for (const Looked& entry : found_.proposals) project(entry, false);
-      project_equalities();
     }
-    const int most = has_unpenalised() ? 50 : 2;
-    for (int round = 0; round < most && !keeps_equalities(point); ++round) project_equalities();
   }
 
   // To a tenth of what the check in certificate.py allows.
@@ -813,10 +868,15 @@ class Solver final : public WorkingSet {
   std::vector<std::int64_t> kept_before_;  // kept rows before each slice of rows
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
-  Travel moved_{};  // in the present outer iteration
+  Travel moved_{};  // θ, since the last look
   std::vector<Looked> chosen_;
   std::vector<Move> moving_;
-  std::vector<std::vector<Move>> products_;  // of the columns that a dual point may break
+  std::vector<std::vector<Move>> products_;  // of the columns that a dual point breaks, by part
+  std::vector<Move> broken_;                 // all of them
+  bool hopeful_ = false;
+  std::vector<double> candidate_;  // for the dual point
+  Travel candidate_moved_{};       // its distance from the θ of the last look
+  bool stale_ = false;             // θ has moved since the last look
 };
 
 }  // namespace

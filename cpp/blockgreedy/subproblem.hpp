@@ -61,8 +61,12 @@ class Subproblem {
   // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
   double sweep(bool support_only);
 
-  // Conjugate gradients on the support, followed by clipping at zero and at the bounds. Returns the decrease.
-  double solve_on_support(int max_iterations, double stop);
+  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease and no gradient is
+  // off by more than `accuracy` of its threshold; then clips at zero and at the bounds. Returns the decrease.
+  double solve_on_support(int max_iterations, double stop, double accuracy = infinity);
+
+  // How far the gradients of columns with point 0 are beyond their thresholds, at most and relative to these.
+  double worst_outside();
 
   // Σ grad_j d_j + Σ penalty_j(w_j + d_j) − penalty_j(w_j): the model without its curvature, for the line search.
   double linear_change() const;
@@ -90,6 +94,7 @@ class Subproblem {
   void cut(Subset& subset) const;
   void forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q);
   void curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q, std::vector<double>& out);
+  double largest_excess(const Subset& subset, const std::vector<double>& r) const;
   void cut_slabs();
   void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
   double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
