@@ -14,6 +14,9 @@ namespace {
 constexpr std::int64_t slice_work = 40000;
 constexpr std::int64_t max_slices = 16;
 
+// How often conjugate gradients go on after signs changed.
+const int max_clips = std::getenv("BG_CL") ? std::atoi(std::getenv("BG_CL")) : 3;
+
 std::int64_t slices_for(std::int64_t work) { return std::clamp<std::int64_t>(work / slice_work, 1, max_slices); }
 
 // From so many rows on, products go by slabs of rows, and long columns are shared by all threads.
@@ -457,44 +460,65 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
 }
 
 double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy) {
-  Subset support;
-  const std::vector<std::int32_t>& subset = support.members;
+  Direction first = conjugate_gradients(max_iterations, stop, accuracy);
+  if (first.support.members.empty()) return 0;
+  // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
+  // alike move far against each other.
+  double change = 0, decrease = first.decrease;
+  Direction direction = first;
+  for (int round = 0; round < max_clips; ++round) {
+    std::vector<double> step;
+    const bool clipped = clip(direction, step);
+    const double own = change_of(direction.support, step);
+    change += own;
+    if (change <= (clipped || round > 0 ? -0.25 * decrease : 0.0)) {
+      take(direction.support, step);
+      old_Zd_.clear();
+      return -change;
+    }
+    if (!clipped || round + 1 == max_clips) break;
+    if (round == 0) remember();
+    take(direction.support, step);
+    direction = conjugate_gradients(max_iterations, stop, accuracy);
+    if (direction.support.members.empty()) break;
+  }
+  recall();
+  return search_kinks(first);
+}
+
+Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy) {
+  Direction direction;
+  Subset& support = direction.support;
   for (std::size_t k = 0; k < columns.size(); ++k) {
     if (is_smooth_at(columns[k], columns[k].point)) support.members.push_back(static_cast<std::int32_t>(k));
   }
-  if (subset.empty()) return 0;
+  if (support.members.empty()) return direction;
   cut(support);
+  const std::vector<std::int32_t>& subset = support.members;
   const std::size_t m = subset.size();
-  const auto for_subset = [&](auto&& f) {
-    nonzeros_touched += support.work;
-    team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
-      const auto at = static_cast<std::size_t>(part);
-      for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
-        f(k, columns[static_cast<std::size_t>(subset[k])]);
-      }
-    });
-  };
-
-  std::vector<double> r(m), x(m, 0.0), scaled(m), p(m), Ap(m);
-  for_subset([&](std::size_t k, const ModelColumn& column) {
-    r[k] = -(column.grad + product(column, Zd_.data()) + column.extra * column.step() + smooth_gradient(column));
+  std::vector<double>& x = direction.x;
+  x.assign(m, 0.0);
+  std::vector<double> r(m), scaled(m), p(m), Ap(m), inverse(m);
+  nonzeros_touched += support.work;
+  team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+      r[k] = -(column.grad + product(column, Zd_.data()) + column.extra * column.step() + smooth_gradient(column));
+      inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
+    }
   });
-  std::vector<double> inverse(m);
-  for (std::size_t k = 0; k < m; ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-    inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
-  }
   // Pairs are worth their cost only beside long columns.
   const std::size_t pairs = static_cast<std::size_t>(support.work) / (8 * m);
   memory_.restrict(subset, pairs < 8 ? 0 : pairs);
   memory_.apply(r, inverse, scaled);
   double rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
   p = scaled;
-  std::vector<float> q;
-  double total = 0;
+  int n_small = 0;
+  static const int need = std::getenv("BG_NS") ? std::atoi(std::getenv("BG_NS")) : 1;
   for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
     ++cg_iterations;
-    curve(support, p, q, Ap);
+    curve(support, p, q_, Ap);
     for (std::size_t k = 0; k < m; ++k) {
       const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
       Ap[k] += (column.extra + column.penalty.l2) * p[k];
@@ -508,64 +532,86 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
       r[k] -= length * Ap[k];
     }
     const double decrease = 0.5 * length * rz;
-    total += decrease;
-    if (decrease <= stop * total && largest_excess(support, r) <= accuracy) break;
+    direction.decrease += decrease;
+    n_small = decrease <= stop * direction.decrease ? n_small + 1 : 0;
+    if (n_small >= need && largest_excess(support, r) <= accuracy) break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;
     for (std::size_t k = 0; k < m; ++k) p[k] = scaled[k] + ratio * p[k];
     rz = new_rz;
   }
+  return direction;
+}
 
-  // Clip what changed sign, or left its bounds.
-  std::vector<double> step(m);
+// The direction, but to zero where it changes a sign, and to the bound where it leaves the bounds. True if that made a
+// difference.
+bool Subproblem::clip(const Direction& direction, std::vector<double>& step) const {
+  const std::vector<double>& x = direction.x;
+  step.resize(x.size());
   bool clipped = false;
-  for (std::size_t k = 0; k < m; ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
     double to = column.point + x[k];
     if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
     to = std::clamp(to, column.penalty.lower, column.penalty.upper);
-    step[k] = to - column.point;
-    if (to == 0) step[k] = -column.point;
+    step[k] = to == 0 ? -column.point : to - column.point;
     clipped |= to != column.point + x[k];
   }
-  const auto change_of = [&](const std::vector<double>& move) {
-    forward(support, move, q);
-    double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
-      return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin) +
-             0.5 * kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
-    });
-    for (std::size_t k = 0; k < m; ++k) {
-      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-      change += (column.grad + column.extra * (column.step() + 0.5 * move[k])) * move[k] +
-                penalty_change(column, column.point, column.point + move[k]);
-    }
-    return change;
-  };
-  const auto take = [&](const std::vector<double>& move) {
-    for (std::size_t k = 0; k < m; ++k) {
-      double& point = columns[static_cast<std::size_t>(subset[k])].point;
-      point = move[k] == -point ? 0.0 : point + move[k];
-    }
-    team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
-      kernels().float_dense_axpy(q.data() + slices_.begin(slice), 1.0F, Zd_.data() + slices_.begin(slice),
-                                 slices_.end(slice) - slices_.begin(slice));
-    });
-  };
-  double change = change_of(step);
-  if (std::getenv("BG_CGP")) { int nc=0, big=0; for (std::size_t k = 0; k < m; ++k) { const ModelColumn& c = columns[static_cast<std::size_t>(subset[k])]; nc += step[k] == -c.point; big += std::fabs(x[k])>std::fabs(c.point);} printf("    cg m=%zu total=%.3g clipped=%d change=%.3g its=%ld\n", m, total, nc, change, (long)cg_iterations); }
-  if (change <= (clipped ? -0.25 * total : 0.0)) {
-    take(step);
-    return -change;
+  return clipped;
+}
+
+// What the move changes in the model; leaves Z·move in q_.
+double Subproblem::change_of(const Subset& subset, const std::vector<double>& move) {
+  forward(subset, move, q_);
+  double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
+    return kernels().float_dense_dot(q_.data() + begin, Zd_.data() + begin, end - begin) +
+           0.5 * kernels().float_dense_dot(q_.data() + begin, q_.data() + begin, end - begin);
+  });
+  for (std::size_t k = 0; k < move.size(); ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset.members[k])];
+    change += (column.grad + column.extra * (column.step() + 0.5 * move[k])) * move[k] +
+              penalty_change(column, column.point, column.point + move[k]);
   }
-  const double clipped_change = change;
-  // Exact minimum along x: between the points where a coordinate reaches zero or a bound the model is quadratic.
-  change_of(x);
+  return change;
+}
+
+// Makes the move that change_of saw last.
+void Subproblem::take(const Subset& subset, const std::vector<double>& move) {
+  for (std::size_t k = 0; k < move.size(); ++k) {
+    double& point = columns[static_cast<std::size_t>(subset.members[k])].point;
+    point = move[k] == -point ? 0.0 : point + move[k];
+  }
+  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
+    kernels().float_dense_axpy(q_.data() + slices_.begin(slice), 1.0F, Zd_.data() + slices_.begin(slice),
+                               slices_.end(slice) - slices_.begin(slice));
+  });
+}
+
+void Subproblem::remember() {
+  old_points_.resize(columns.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
+  old_Zd_ = Zd_;
+}
+
+void Subproblem::recall() {
+  if (old_Zd_.empty()) return;
+  for (std::size_t k = 0; k < columns.size(); ++k) columns[k].point = old_points_[k];
+  Zd_.swap(old_Zd_);
+  old_Zd_.clear();
+}
+
+// The exact minimum along the direction: between the points where a coordinate reaches zero or a bound the model is
+// quadratic.
+double Subproblem::search_kinks(const Direction& direction) {
+  const std::vector<double>& x = direction.x;
+  const std::vector<std::int32_t>& subset = direction.support.members;
+  change_of(direction.support, x);
   double slope = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(q.data() + begin, Zd_.data() + begin, end - begin);
+    return kernels().float_dense_dot(q_.data() + begin, Zd_.data() + begin, end - begin);
   });
   double curvature = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(q.data() + begin, q.data() + begin, end - begin);
+    return kernels().float_dense_dot(q_.data() + begin, q_.data() + begin, end - begin);
   });
   struct Kink {
     double at;
@@ -573,7 +619,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   };
   std::vector<Kink> kinks;
   double limit = infinity;
-  for (std::size_t k = 0; k < m; ++k) {
+  for (std::size_t k = 0; k < x.size(); ++k) {
     const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
     const CoordinatePenalty& penalty = column.penalty;
     slope += x[k] * (column.grad + column.extra * column.step() + smooth_gradient(column));
@@ -597,21 +643,15 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
     slope += 2 * columns[static_cast<std::size_t>(subset[k])].penalty.l1 * std::fabs(x[k]);
     at = next;
   }
-  if (!(length > 0) || !std::isfinite(length)) length = 0;
-  std::vector<double> move(m);
-  for (std::size_t k = 0; k < m; ++k) move[k] = length * x[k];
+  if (!(length > 0) || !std::isfinite(length)) return 0;
+  std::vector<double> move(x.size());
+  for (std::size_t k = 0; k < x.size(); ++k) move[k] = length * x[k];
   for (const Kink& kink : kinks) {
     if (kink.at == length) move[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
   }
-  change = change_of(move);
-  if (clipped_change < change) {  // clipping lost much, but less than this
-    change = change_of(step);
-    if (change >= 0) return 0;
-    take(step);
-    return -change;
-  }
+  const double change = change_of(direction.support, move);
   if (!(change < 0)) return 0;
-  take(move);
+  take(direction.support, move);
   return -change;
 }
 

@@ -94,6 +94,19 @@ class Subproblem {
   void cut(Subset& subset) const;
   void forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q);
   void curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q, std::vector<double>& out);
+  // What conjugate gradients found on the coordinates `support`, and the decrease along it if no sign changed.
+  struct Direction {
+    Subset support;
+    std::vector<double> x;
+    double decrease = 0;
+  };
+  Direction conjugate_gradients(int max_iterations, double stop, double accuracy);
+  bool clip(const Direction& direction, std::vector<double>& step) const;
+  double change_of(const Subset& subset, const std::vector<double>& move);
+  void take(const Subset& subset, const std::vector<double>& move);
+  void remember();
+  void recall();
+  double search_kinks(const Direction& direction);
   double largest_excess(const Subset& subset, const std::vector<double>& r) const;
   void cut_slabs();
   void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
@@ -121,7 +134,8 @@ class Subproblem {
   // slab s of column k starts, counted from the column's start. Empty otherwise.
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
-  std::vector<float> Zd_;
+  std::vector<float> Zd_, old_Zd_;
+  std::vector<float> q_;  // Z times the last direction or move
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
 };
