@@ -476,7 +476,8 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
       old_Zd_.clear();
       return -change;
     }
-    if (!clipped || round + 1 == max_clips) break;
+    // Where the system is nearly singular, nothing but the kinks stops the direction.
+    if (!clipped || round + 1 == max_clips || own > 100 * decrease) break;
     if (round == 0) remember();
     take(direction.support, step);
     direction = conjugate_gradients(max_iterations, stop, accuracy);
@@ -525,7 +526,10 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     }
     const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
     if (!(pAp > 0)) break;
-    memory_.add(subset, p, Ap);
+    double diagonal = 0;
+    for (std::size_t k = 0; k < m; ++k) diagonal += p[k] * p[k] / inverse[k];
+    const bool singular = pAp <= 1e-6 * diagonal;  // float32 knows no better
+    if (!singular) memory_.add(subset, p, Ap);
     const double length = rz / pAp;
     for (std::size_t k = 0; k < m; ++k) {
       x[k] += length * p[k];
@@ -534,7 +538,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
     n_small = decrease <= stop * direction.decrease ? n_small + 1 : 0;
-    if (n_small >= need && largest_excess(support, r) <= accuracy) break;
+    if (singular || (n_small >= need && largest_excess(support, r) <= accuracy)) break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;
