@@ -464,22 +464,21 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   if (first.support.members.empty()) return 0;
   // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
   // alike move far against each other.
-  double change = 0, decrease = first.decrease;
+  double change = 0;
   Direction direction = first;
   for (int round = 0; round < max_clips; ++round) {
-    std::vector<double> step;
-    const bool clipped = clip(direction, step);
-    const double own = change_of(direction.support, step);
+    const bool clipped = clip(direction);
+    const double own = change_of(direction);
     change += own;
-    if (change <= (clipped || round > 0 ? -0.25 * decrease : 0.0)) {
-      take(direction.support, step);
+    if (change <= (clipped || round > 0 ? -0.25 * first.decrease : 0.0)) {
+      take(direction);
       old_Zd_.clear();
       return -change;
     }
     // Where the system is nearly singular, nothing but the kinks stops the direction.
-    if (!clipped || round + 1 == max_clips || own > 100 * decrease) break;
+    if (!clipped || round + 1 == max_clips || own > 100 * first.decrease) break;
     if (round == 0) remember();
-    take(direction.support, step);
+    take(direction);
     direction = conjugate_gradients(max_iterations, stop, accuracy);
     if (direction.support.members.empty()) break;
   }
@@ -499,6 +498,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   const std::size_t m = subset.size();
   std::vector<double>& x = direction.x;
   x.assign(m, 0.0);
+  direction.Zx.assign(static_cast<std::size_t>(n_rows_), 0.0F);
   std::vector<double> r(m), scaled(m), p(m), Ap(m), inverse(m);
   nonzeros_touched += support.work;
   team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
@@ -535,6 +535,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
       x[k] += length * p[k];
       r[k] -= length * Ap[k];
     }
+    add_rows(q_, length, direction.Zx);
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
     n_small = decrease <= stop * direction.decrease ? n_small + 1 : 0;
@@ -548,48 +549,61 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   return direction;
 }
 
-// The direction, but to zero where it changes a sign, and to the bound where it leaves the bounds. True if that made a
-// difference.
-bool Subproblem::clip(const Direction& direction, std::vector<double>& step) const {
-  const std::vector<double>& x = direction.x;
-  step.resize(x.size());
-  bool clipped = false;
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
-    double to = column.point + x[k];
-    if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
-    to = std::clamp(to, column.penalty.lower, column.penalty.upper);
-    step[k] = to == 0 ? -column.point : to - column.point;
-    clipped |= to != column.point + x[k];
-  }
-  return clipped;
+// v += factor·u
+void Subproblem::add_rows(const std::vector<float>& u, double factor, std::vector<float>& v) {
+  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
+    const std::int64_t first = slices_.begin(slice);
+    kernels().float_dense_axpy(u.data() + first, static_cast<float>(factor), v.data() + first,
+                               slices_.end(slice) - first);
+  });
 }
 
-// What the move changes in the model; leaves Z·move in q_.
-double Subproblem::change_of(const Subset& subset, const std::vector<double>& move) {
-  forward(subset, move, q_);
+// The direction, but to zero where it changes a sign, and to the bound where it leaves the bounds. True if that made a
+// difference.
+bool Subproblem::clip(Direction& direction) {
+  Subset clipped;
+  std::vector<double> correction;
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    const std::int32_t member = direction.support.members[k];
+    const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+    double to = column.point + direction.x[k];
+    if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
+    to = std::clamp(to, column.penalty.lower, column.penalty.upper);
+    if (to == column.point + direction.x[k]) continue;
+    const double step = to - column.point;
+    clipped.members.push_back(member);
+    correction.push_back(step - direction.x[k]);
+    direction.x[k] = step;
+  }
+  if (clipped.members.empty()) return false;
+  cut(clipped);
+  forward(clipped, correction, q_);
+  add_rows(q_, 1.0, direction.Zx);
+  return true;
+}
+
+// What the whole direction changes in the model.
+double Subproblem::change_of(const Direction& direction) {
   double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(q_.data() + begin, Zd_.data() + begin, end - begin) +
-           0.5 * kernels().float_dense_dot(q_.data() + begin, q_.data() + begin, end - begin);
+    const float* Zx = direction.Zx.data() + begin;
+    return kernels().float_dense_dot(Zx, Zd_.data() + begin, end - begin) +
+           0.5 * kernels().float_dense_dot(Zx, Zx, end - begin);
   });
-  for (std::size_t k = 0; k < move.size(); ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(subset.members[k])];
-    change += (column.grad + column.extra * (column.step() + 0.5 * move[k])) * move[k] +
-              penalty_change(column, column.point, column.point + move[k]);
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
+    const double x = direction.x[k];
+    change += (column.grad + column.extra * (column.step() + 0.5 * x)) * x +
+              penalty_change(column, column.point, column.point + x);
   }
   return change;
 }
 
-// Makes the move that change_of saw last.
-void Subproblem::take(const Subset& subset, const std::vector<double>& move) {
-  for (std::size_t k = 0; k < move.size(); ++k) {
-    double& point = columns[static_cast<std::size_t>(subset.members[k])].point;
-    point = move[k] == -point ? 0.0 : point + move[k];
+void Subproblem::take(const Direction& direction) {
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    double& point = columns[static_cast<std::size_t>(direction.support.members[k])].point;
+    point = direction.x[k] == -point ? 0.0 : point + direction.x[k];
   }
-  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
-    kernels().float_dense_axpy(q_.data() + slices_.begin(slice), 1.0F, Zd_.data() + slices_.begin(slice),
-                               slices_.end(slice) - slices_.begin(slice));
-  });
+  add_rows(direction.Zx, 1.0, Zd_);
 }
 
 void Subproblem::remember() {
@@ -607,15 +621,14 @@ void Subproblem::recall() {
 
 // The exact minimum along the direction: between the points where a coordinate reaches zero or a bound the model is
 // quadratic.
-double Subproblem::search_kinks(const Direction& direction) {
-  const std::vector<double>& x = direction.x;
+double Subproblem::search_kinks(Direction& direction) {
+  std::vector<double>& x = direction.x;
   const std::vector<std::int32_t>& subset = direction.support.members;
-  change_of(direction.support, x);
   double slope = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(q_.data() + begin, Zd_.data() + begin, end - begin);
+    return kernels().float_dense_dot(direction.Zx.data() + begin, Zd_.data() + begin, end - begin);
   });
   double curvature = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(q_.data() + begin, q_.data() + begin, end - begin);
+    return kernels().float_dense_dot(direction.Zx.data() + begin, direction.Zx.data() + begin, end - begin);
   });
   struct Kink {
     double at;
@@ -648,14 +661,14 @@ double Subproblem::search_kinks(const Direction& direction) {
     at = next;
   }
   if (!(length > 0) || !std::isfinite(length)) return 0;
-  std::vector<double> move(x.size());
-  for (std::size_t k = 0; k < x.size(); ++k) move[k] = length * x[k];
+  for (double& v : x) v *= length;
   for (const Kink& kink : kinks) {
-    if (kink.at == length) move[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
+    if (kink.at == length) x[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
   }
-  const double change = change_of(direction.support, move);
+  add_rows(direction.Zx, length - 1, direction.Zx);
+  const double change = change_of(direction);
   if (!(change < 0)) return 0;
-  take(direction.support, move);
+  take(direction);
   return -change;
 }
 

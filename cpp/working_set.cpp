@@ -392,7 +392,7 @@ class Solver final : public WorkingSet {
       if (team_.poll()) break;
       clock.next(Phase::sweeps);
       double gained = model_.sweep(false);
-      gained += model_.sweep(true);
+      if (knob("BG_S2", 0) > 0) gained += model_.sweep(true);
       clock.next(Phase::conjugate_gradients);
       const double solved = model_.solve_on_support(static_cast<int>(knob("BG_ITS",stop < 0.1 ? 50 : 25)), stop);
       if (std::getenv("BG_CGP")) printf("  cycle sweeps %.3g cg %.3g\n", gained, solved);

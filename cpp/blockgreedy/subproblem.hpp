@@ -98,15 +98,17 @@ class Subproblem {
   struct Direction {
     Subset support;
     std::vector<double> x;
+    std::vector<float> Zx;
     double decrease = 0;
   };
   Direction conjugate_gradients(int max_iterations, double stop, double accuracy);
-  bool clip(const Direction& direction, std::vector<double>& step) const;
-  double change_of(const Subset& subset, const std::vector<double>& move);
-  void take(const Subset& subset, const std::vector<double>& move);
+  bool clip(Direction& direction);
+  double change_of(const Direction& direction);
+  void take(const Direction& direction);
   void remember();
   void recall();
-  double search_kinks(const Direction& direction);
+  double search_kinks(Direction& direction);
+  void add_rows(const std::vector<float>& u, double factor, std::vector<float>& v);
   double largest_excess(const Subset& subset, const std::vector<double>& r) const;
   void cut_slabs();
   void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
@@ -135,7 +137,7 @@ class Subproblem {
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
   std::vector<float> Zd_, old_Zd_;
-  std::vector<float> q_;  // Z times the last direction or move
+  std::vector<float> q_;  // Z times something
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
 };
