@@ -59,12 +59,8 @@ class Solver final : public WorkingSet {
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
     dual.assign(static_cast<std::size_t>(n), 0.0);
-    dual_value = -infinity;
+    dual_value = 0;  // θ = 0 is always feasible, and proves that the objective is at least 0
     certify();
-    if (dual_value == -infinity) {  // θ = 0 is always feasible, and proves that the objective is at least 0
-      dual_value = 0;
-      certify_anyway();
-    }
   }
 
   void certify_anyway() override {

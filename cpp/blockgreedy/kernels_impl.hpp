@@ -170,6 +170,7 @@ struct LossLoops {
     for (std::int64_t i = 0; i < n; ++i) out[i] = L::curvature(y[i], t[i], delta);
   }
   static void conjugates(const double* y, const double* u, std::int64_t n, double delta, double* out) {
+#pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) out[i] = L::conjugate(y[i], u[i], delta);
   }
   static void into_domain(const double* y, double* u, std::int64_t n, double delta) {

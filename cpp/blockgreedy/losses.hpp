@@ -1,7 +1,7 @@
 // Scalar maths of each loss: value, deriv, curvature (second derivative), conjugate; twin of losses.py.
 // A loss never sees X. y is the target (±1 for the two classification losses), t the prediction, u a dual
 // value. Vector loops over these functions are compiled per instruction set in kernels_impl.hpp, hence no
-// calls into the standard library outside of the conjugates, and no branches.
+// calls into the standard library, and no branches.
 #pragma once
 
 #include <cmath>
@@ -59,11 +59,8 @@ BLOCKGREEDY_INLINE double exp_negative(double x) {
   return p * __builtin_bit_cast(double, bits);
 }
 
-// log(1 + e) for 0 <= e <= 1, accurate for tiny e: 2 atanh(s) with s = f / (2 + f), |s| <= 0.172.
-BLOCKGREEDY_INLINE double log1p_unit(double e) {
-  const bool large = e > 0.41421356237309503;  // then log(1 + e) = log 2 + log(1 + (e - 1) / 2)
-  const double f = large ? (e - 1.0) * 0.5 : e;
-  const double s = f / (2.0 + f);
+// 2 atanh(s) = log((1 + s) / (1 − s)) for |s| <= 0.172
+BLOCKGREEDY_INLINE double twice_atanh(double s) {
   const double z = s * s;
   double p = 1.0 / 21.0;
   p = p * z + 1.0 / 19.0;
@@ -75,10 +72,27 @@ BLOCKGREEDY_INLINE double log1p_unit(double e) {
   p = p * z + 1.0 / 7.0;
   p = p * z + 1.0 / 5.0;
   p = p * z + 1.0 / 3.0;
-  return (large ? 0.6931471805599453 : 0.0) + 2.0 * (s + s * z * p);
+  return 2.0 * (s + s * z * p);
 }
 
-BLOCKGREEDY_INLINE double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0.0; }
+// log(1 + e) for 0 <= e <= 1, accurate for tiny e
+BLOCKGREEDY_INLINE double log1p_unit(double e) {
+  const bool large = e > 0.41421356237309503;  // then log(1 + e) = log 2 + log(1 + (e - 1) / 2)
+  const double f = large ? (e - 1.0) * 0.5 : e;
+  return (large ? 0.6931471805599453 : 0.0) + twice_atanh(f / (2.0 + f));
+}
+
+// x log x for 0 <= x <= 1: x = 2^k m with m between √½ and √2.
+BLOCKGREEDY_INLINE double x_log_x(double x) {
+  const double positive = x > 1e-300 ? x : 1e-300;
+  const std::int64_t bits = __builtin_bit_cast(std::int64_t, positive);
+  const std::int64_t half_root = 0x3fe6a09e667f3bcd;
+  const std::int64_t k = (bits - half_root) >> 52;
+  const double m = __builtin_bit_cast(double, bits - k * (std::int64_t{1} << 52));
+  constexpr double shift = 0x1.8p52;  // its bits plus k are those of shift + k
+  const double exponent = __builtin_bit_cast(double, k + __builtin_bit_cast(std::int64_t, shift)) - shift;
+  return x * (exponent * 0.6931471805599453 + twice_atanh((m - 1.0) / (m + 1.0)));
+}
 
 }  // namespace scalar
 
