@@ -648,8 +648,8 @@ class Solver final : public WorkingSet {
     }
   }
 
-  // Moves the point towards the constraints that it breaks, then scales it until it keeps all of them. `moved` says
-  // how far it is from the θ of the last look.
+  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. `moved` says how far it
+  // is from the θ of the last look.
   void try_point(std::vector<double>& point, Travel moved, int n_repairs) {
     const bool has_equalities = target_.fit_intercept || has_unpenalised();
     const auto move = [&](auto&& change) {
@@ -666,11 +666,16 @@ class Solver final : public WorkingSet {
         if (!keeps_equalities(point)) return;
       }
       find_broken(point, moved);
-      if (round == n_repairs || broken_.empty()) break;
+      keep_if_better(point);
+      if (round == n_repairs || broken_.empty() || objective - dual_value <= tol_) return;
       move([&] {
         for (const Move& entry : broken_) project(point, entry.feature, false);
       });
     }
+  }
+
+  // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if that proves more.
+  void keep_if_better(const std::vector<double>& point) {
     double worst = 0;
     for (const Move& entry : broken_) {
       const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
@@ -686,11 +691,9 @@ class Solver final : public WorkingSet {
       const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
       if (!limits_dual(penalty, entry.step)) value -= penalty.conjugate(-scale * entry.step);
     }
-    if (value > dual_value) {
-      dual_value = value;
-      for_rows(
-          [&](std::int64_t i) { dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)]; });
-    }
+    if (!(value > dual_value)) return;
+    dual_value = value;
+    for_rows([&](std::int64_t i) { dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)]; });
   }
 
   // The columns whose product with the point is beyond their threshold, with these products.
