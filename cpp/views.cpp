@@ -74,7 +74,8 @@ const char* describe_fault(const Matrix& matrix, ThreadTeam& team) {
             const auto at = static_cast<std::size_t>(part);
             const std::int64_t begin = n * part / n_parts, end = n * (part + 1) / n_parts;
             faults[at] = entries_fault(view, begin, end, falls[at]);
-            falls[at] -= falls_between_columns(view, view.n_cols * part / n_parts, view.n_cols * (part + 1) / n_parts);
+            falls[at] -=
+                falls_between_columns(view, view.n_cols * part / n_parts, view.n_cols * (part + 1) / n_parts);
           });
           if (std::accumulate(falls.begin(), falls.end(), std::int64_t{0}) > 0) worst = unsorted;
           // The lowest fault wins, so that the message does not depend on the parts.

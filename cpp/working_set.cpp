@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 
 #include "blockgreedy/candidates.hpp"
@@ -11,11 +10,6 @@
 namespace blockgreedy {
 
 namespace {
-
-double knob(const char* name, double fallback) {
-  const char* v = std::getenv(name);
-  return v ? std::atof(v) : fallback;
-}
 
 template <class View>
 class Solver final : public WorkingSet {
@@ -80,7 +74,7 @@ class Solver final : public WorkingSet {
     const double predicted = solve_model(clock);
     // The step is not worth more than tol: what is missing may only be the certificate.
     hopeful_ = predicted <= std::min(tol_, 0.3 * failed_);
-    if (hopeful_ && !truncated_ && predicted <= knob("BG_PT", 0.02) * tol_) polish(clock);
+    if (hopeful_ && !truncated_ && predicted <= 0.02 * tol_) polish(clock);
     if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
     clock.next(Phase::rows);
     if (!search_line()) return false;
@@ -151,7 +145,7 @@ class Solver final : public WorkingSet {
 
   // What RowTerms should beware of: see the losses.
   double caution() const {
-    if (target_.loss.kind == LossKind::logistic) return careful_ ? knob("BG_CARE",-1.0) : -infinity;
+    if (target_.loss.kind == LossKind::logistic) return careful_ ? -1.0 : -infinity;
     return last_move_;
   }
 
@@ -167,7 +161,7 @@ class Solver final : public WorkingSet {
   }
 
   // How many columns may join the working set.
-  std::size_t room() const { return std::max<std::size_t>(static_cast<std::size_t>(knob("BG_ROOM",200)), static_cast<std::size_t>(knob("BG_GROW",2) * static_cast<double>(n_support))); }
+  std::size_t room() const { return std::max<std::size_t>(200, 2 * static_cast<std::size_t>(n_support)); }
 
   // The support, unpenalised columns and the proposals of largest predicted decrease. True if some had to wait.
   bool select() {
@@ -252,8 +246,7 @@ class Solver final : public WorkingSet {
       std::int32_t* indices = model_.indices() + column.start;
       float* z = model_.values() + column.start;
       if (!place_.empty()) {
-        const KeptRows kept =
-            pick_rows(at, x, column.count, root_.data(), place_.data(), keep_.data(), indices, z);
+        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), keep_.data(), indices, z);
         column.at = indices;
         column.count = kept.count;
         column.curvature = kept.total;
@@ -309,7 +302,7 @@ class Solver final : public WorkingSet {
     place_.clear();
     n_kept_ = n;
     const double share =
-        target_.loss.kind == LossKind::squared ? 0.0 : std::min(knob("BG_SHARE",0.02), 0.3 * std::sqrt(relative_decrease_));
+        target_.loss.kind == LossKind::squared ? 0.0 : std::min(0.02, 0.3 * std::sqrt(relative_decrease_));
     if (share > 0) {
       // A histogram by exponent and leading bits finds the cut without sorting.
       constexpr std::size_t n_bins = 1 << 11;
@@ -374,26 +367,24 @@ class Solver final : public WorkingSet {
     model_.reset();
     if (truncated_) {
       double total = 0;
-      for (int k = 0; k < knob("BG_SW",3) && !team_.poll(); ++k) total += model_.sweep(k > 0);
+      for (int k = 0; k < 3 && !team_.poll(); ++k) total += model_.sweep(k > 0);
       return total;
     }
     double total = 0;
     const bool exact = target_.loss.kind == LossKind::squared;
-    const int cycles = static_cast<int>(knob("BG_CYC",1)*(exact ? 2 : 1) * effort_);
+    const int cycles = static_cast<int>((exact ? 2 : 1) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
-    const double stop = std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1)*knob("BG_STOP",1);
+    const double stop = std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
     const std::int64_t before = model_.nonzeros_touched;
     const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
       if (team_.poll()) break;
       clock.next(Phase::sweeps);
-      double gained = model_.sweep(false);
-      if (knob("BG_S2", 0) > 0) gained += model_.sweep(true);
+      const double gained = model_.sweep(false);
       clock.next(Phase::conjugate_gradients);
-      const double solved = model_.solve_on_support(static_cast<int>(knob("BG_ITS",stop < 0.1 ? 50 : 25)), stop);
-      if (std::getenv("BG_CGP")) printf("  cycle sweeps %.3g cg %.3g\n", gained, solved);
+      const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop);
       total += gained + solved;
-      if (gained + solved <= knob("BG_END",0.1) * total) break;
+      if (gained + solved <= 0.1 * total) break;
     }
     return total;
   }
@@ -403,7 +394,8 @@ class Solver final : public WorkingSet {
     double size = 0;
     for (const ModelColumn& column : model_.columns) size += column.penalty.l1 * std::fabs(column.point);
     const double accuracy = std::max(0.25 * tol_ / size, 1e-7);
-    const std::int64_t until = model_.cg_iterations + static_cast<std::int64_t>(knob("BG_PF", 1) * static_cast<double>(std::max<std::int64_t>(model_.cg_iterations - n_cg, 10)));
+    // It may cost as much again as the solution so far.
+    const std::int64_t until = model_.cg_iterations + std::max<std::int64_t>(model_.cg_iterations - n_cg, 10);
     while (!team_.poll()) {
       const auto left = static_cast<int>(until - model_.cg_iterations);
       if (left <= 0) break;
@@ -467,7 +459,8 @@ class Solver final : public WorkingSet {
     for (ModelColumn& column : model_.columns) {
       double step = column.step();
       if (column.point == 0 && column.penalty.l1 > 0 && step != 0) {
-        view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) { Xd_[static_cast<std::size_t>(i)] -= step * x; });
+        view_.for_each_nonzero(column.feature,
+                               [&](std::int32_t i, double x) { Xd_[static_cast<std::size_t>(i)] -= step * x; });
         step = 0;
       }
       column.weight = column.point;
@@ -496,8 +489,7 @@ class Solver final : public WorkingSet {
         ridge += column.penalty.l2 * step * step;
       }
       const double by = -slope / (curvature + ridge);
-      if (knob("BG_GOP",0)>0) printf("   at %g slope %g by %g gain %g of %g\n", size, slope, by, -0.5*slope*by, gained);
-      if (!(by > 0) || -0.5 * slope * by < knob("BG_GO", 0.05) * gained) break;
+      if (!(by > 0) || -0.5 * slope * by < 0.05 * gained) break;
       const double next = std::min({size + by, 4 * size + 2, longest});
       const double trial = objective_at(next);
       if (!(trial < reached)) break;
@@ -584,20 +576,11 @@ class Solver final : public WorkingSet {
       });
       return;
     }
-    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 40000, 1, 16);
+    const std::int64_t n_parts = std::clamp<std::int64_t>(work / (10 * view_.n_rows), 1, 16);
     if (static_cast<std::int64_t>(partial_Xd_.size()) < n_parts - 1)
       partial_Xd_.resize(static_cast<std::size_t>(n_parts - 1));
-    std::vector<std::size_t> cuts(1, 0);
-    std::int64_t done = 0;
-    for (std::size_t k = 0; k < moving_.size(); ++k) {
-      done += view_.count(moving_[k].feature);
-      while (static_cast<std::int64_t>(cuts.size()) < n_parts &&
-             done >= work / n_parts * static_cast<std::int64_t>(cuts.size())) {
-        cuts.push_back(k + 1);
-      }
-    }
-    cuts.resize(static_cast<std::size_t>(n_parts), moving_.size());
-    cuts.push_back(moving_.size());
+    const auto cuts =
+        cut_by_work(moving_.size(), work, n_parts, [&](std::size_t k) { return view_.count(moving_[k].feature); });
     team_.for_work(n_parts, work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       std::vector<double>& sum = part == 0 ? Xd_ : partial_Xd_[at - 1];

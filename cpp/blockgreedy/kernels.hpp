@@ -87,7 +87,7 @@ struct Kernels {
                        const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z);
   KeptRows (*pick_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root,
                        const std::int32_t* place, const std::uint64_t* keep, std::int32_t* at_out, float* z);
-    SumsFunction<CscView<float>> csc_sums_f32;
+  SumsFunction<CscView<float>> csc_sums_f32;
   SumsFunction<CscView<double>> csc_sums_f64;
   SumsFunction<DenseView<float>> dense_sums_f32;
   SumsFunction<DenseView<double>> dense_sums_f64;

@@ -57,6 +57,23 @@ class RowSlices {
   std::int64_t n_rows_, count_;
 };
 
+// Cuts 0 … count into n_parts runs of about equal work(k), which adds up to `total`.
+template <class Work>
+std::vector<std::size_t> cut_by_work(std::size_t count, std::int64_t total, std::int64_t n_parts, Work work) {
+  const auto parts = static_cast<std::size_t>(n_parts);
+  std::vector<std::size_t> cuts(1, 0);
+  std::int64_t done = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    done += work(k);
+    while (cuts.size() < parts && done >= total / n_parts * static_cast<std::int64_t>(cuts.size())) {
+      cuts.push_back(k + 1);
+    }
+  }
+  cuts.resize(parts, count);
+  cuts.push_back(count);
+  return cuts;
+}
+
 // Number of column runs in passes that sum over columns; fixed for the same reason.
 inline constexpr std::int64_t n_column_parts = 64;
 

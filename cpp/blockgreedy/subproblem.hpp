@@ -8,8 +8,9 @@
 // left once signs are fixed. Everything depends on the blocks and slices, never on who executes them.
 #pragma once
 
+#include <array>
+#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,18 @@ struct ModelColumn {
   const std::int32_t* at = nullptr;
 
   double step() const { return point - weight; }
+  double penalty_change(double from, double to) const {
+    return penalty.l1 * (std::fabs(to) - std::fabs(from)) + 0.5 * penalty.l2 * (to - from) * (to + from);
+  }
+  // Free to move both ways without meeting a kink or a bound.
+  bool is_smooth() const {
+    return (point != 0 || penalty.l1 == 0) && point > penalty.lower && point < penalty.upper &&
+           curvature + penalty.l2 > 0;
+  }
+  // Of the penalty, where it is smooth.
+  double smooth_gradient() const {
+    return penalty.l2 * point + (point > 0 ? penalty.l1 : point < 0 ? -penalty.l1 : 0.0);
+  }
 };
 
 class Subproblem {
@@ -53,7 +66,9 @@ class Subproblem {
   float* values() { return values_.get(); }
   std::int64_t n_nonzeros() const { return n_nonzeros_; }
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
-  std::int64_t slice_begin(std::int64_t slice) const { return slice_starts_[static_cast<std::size_t>(slice)]; }
+  std::int64_t slice_begin(std::int64_t slice) const {
+    return static_cast<std::int64_t>(slice_starts_[static_cast<std::size_t>(slice)]);
+  }
 
   // d = 0. Columns may have lost rows since they were arranged.
   void reset();
@@ -61,8 +76,8 @@ class Subproblem {
   // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
   double sweep(bool support_only);
 
-  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease and no gradient is
-  // off by more than `accuracy` of its threshold; then clips at zero and at the bounds. Returns the decrease.
+  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease and no gradient
+  // is off by more than `accuracy` of its threshold; then clips at zero and at the bounds. Returns the decrease.
   double solve_on_support(int max_iterations, double stop, double accuracy = infinity);
 
   // How far the gradients of columns with point 0 are beyond their thresholds, at most and relative to these.
@@ -116,10 +131,19 @@ class Subproblem {
   void cut_rounds();
   double sweep_wide(bool support_only);
   double join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic, std::int64_t round);
+  // Σ over fixed runs of rows of f(begin, end).
   template <class F>
-  double sum_rows(F&& f);
+  double sum_rows(F&& f) {
+    std::array<double, 64> partial{};
+    team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
+      partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
+    });
+    double sum = 0;
+    for (double v : partial) sum += v;
+    return sum;
+  }
 
-  CurvatureMemory memory_{std::getenv("BG_MEM") ? static_cast<std::size_t>(std::atoi(std::getenv("BG_MEM"))) : 48};
+  CurvatureMemory memory_{48};
   std::int64_t n_rows_ = 0;
   RowSlices slices_;
   ThreadTeam& team_;
@@ -130,14 +154,15 @@ class Subproblem {
   std::int64_t capacity_ = 0;
   std::int64_t n_rounds_ = 1;
   std::int64_t first_wide_ = 0;  // columns from here on are too long for a block: all threads share each of them
-  std::vector<std::int64_t> block_starts_, slice_starts_;
+  std::vector<std::int64_t> block_starts_;
+  std::vector<std::size_t> slice_starts_;
   std::vector<std::int64_t> run_starts_;  // block b in round r: run_starts_[b·n_rounds + r] …
   // With very many rows, products run over slabs of rows that stay in the cache: entry k·(slabs + 1) + s says where
   // slab s of column k starts, counted from the column's start. Empty otherwise.
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
   std::vector<float> Zd_, old_Zd_;
-  std::vector<float> q_;  // Z times something
+  std::vector<float> q_;                     // Z times something
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
 };
