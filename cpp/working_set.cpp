@@ -613,6 +613,7 @@ class Solver final : public WorkingSet {
 
   // Looks for a dual point good enough to end the solve, if there is hope for one.
   void certify() {
+    if (n_support == 0 && found_.n_violators > 0) return;
     // What the gap would be at θ itself, and by how much θ breaks the constraints.
     double complementarity = 0, size = 0;
     const auto count_in = [&](const Looked& entry) {
