@@ -58,7 +58,7 @@ class Solver final : public WorkingSet {
   }
 
   void certify_anyway() override {
-    new_theta_ = theta_;
+    copy_rows(theta_, new_theta_);
     try_point(new_theta_, moved_, 2);
   }
   const std::vector<double>& predictions() const override { return t_; }
@@ -135,6 +135,10 @@ class Solver final : public WorkingSet {
     team_.for_work(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
       for (std::int64_t i = slices_.begin(slice); i < slices_.end(slice); ++i) f(i);
     });
+  }
+
+  void copy_rows(const std::vector<double>& from, std::vector<double>& to) {
+    for_rows([&](std::int64_t i) { to[static_cast<std::size_t>(i)] = from[static_cast<std::size_t>(i)]; });
   }
 
   double row_product(const double* a, const double* b) {
@@ -448,7 +452,7 @@ class Solver final : public WorkingSet {
       candidate_[i] = theta_[i] + static_cast<double>(root_[i]) * static_cast<double>(root_[i]) * Xd_[i];
     });
     into_domain(candidate_);
-    candidate_moved_ = travel_between(candidate_.data(), theta_.data(), view_.n_rows);
+    candidate_moved_ = travel_between(candidate_.data(), theta_.data(), view_.n_rows, team_);
   }
 
   // A full step is often too short: a Newton model of the logistic loss underestimates how far margins should grow,
@@ -544,7 +548,7 @@ class Solver final : public WorkingSet {
     careful_ = size < 1 || objective - reached > 1e-3 * objective;
     if (!truncated_ && size >= 1 && !going_on) adapt_effort(objective - reached);
     objective = reached;
-    const Travel moved = travel_between(new_theta_.data(), theta_.data(), view_.n_rows);
+    const Travel moved = travel_between(new_theta_.data(), theta_.data(), view_.n_rows, team_);
     for (std::size_t k = 0; k < moved.size(); ++k) moved_[k] += moved[k];
     t_.swap(new_t_);
     theta_.swap(new_theta_);
@@ -627,7 +631,7 @@ class Solver final : public WorkingSet {
     for (const Looked& entry : found_.proposals) count_in(entry);
     const double to_scale = size * found_.worst / (1 + found_.worst);
     if (std::fabs(complementarity) + to_scale <= tol_) {
-      new_theta_ = theta_;
+      copy_rows(theta_, new_theta_);
       try_point(new_theta_, {}, 0);
     }
   }
@@ -638,10 +642,10 @@ class Solver final : public WorkingSet {
     const bool has_equalities = target_.fit_intercept || has_unpenalised();
     const auto move = [&](auto&& change) {
       std::vector<double>& before = new_t_;
-      before = point;
+      copy_rows(point, before);
       change();
       into_domain(point);
-      const Travel more = travel_between(point.data(), before.data(), view_.n_rows);
+      const Travel more = travel_between(point.data(), before.data(), view_.n_rows, team_);
       for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += more[k];
     };
     for (int round = 0;; ++round) {

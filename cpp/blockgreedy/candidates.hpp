@@ -87,16 +87,25 @@ inline std::size_t travel_class(std::int64_t count) {
 }
 
 // Upper bounds on the norm of the 2^k largest entries of a − b, from a histogram of their magnitudes.
-inline Travel travel_between(const double* a, const double* b, std::int64_t n) {
+inline Travel travel_between(const double* a, const double* b, std::int64_t n, ThreadTeam& team) {
   constexpr std::size_t n_bins = 1 << 12;
-  std::vector<double> squares(n_bins);
-  std::vector<std::int64_t> counts(n_bins);
   const auto bin_of = [](float v) { return __builtin_bit_cast(std::uint32_t, v) >> 19; };
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double change = a[i] - b[i];
-    const auto bin = bin_of(static_cast<float>(std::fabs(change)));
-    squares[bin] += change * change;
-    ++counts[bin];
+  const std::int64_t n_parts = std::clamp<std::int64_t>(n >> 17, 1, 16);
+  std::vector<double> squares(n_bins * static_cast<std::size_t>(n_parts));
+  std::vector<std::int64_t> counts(squares.size());
+  team.for_work(n_parts, n, [&](std::int64_t part) {
+    double* own_squares = squares.data() + n_bins * static_cast<std::size_t>(part);
+    std::int64_t* own_counts = counts.data() + n_bins * static_cast<std::size_t>(part);
+    for (std::int64_t i = n * part / n_parts; i < n * (part + 1) / n_parts; ++i) {
+      const double change = a[i] - b[i];
+      const auto bin = bin_of(static_cast<float>(std::fabs(change)));
+      own_squares[bin] += change * change;
+      ++own_counts[bin];
+    }
+  });
+  for (std::size_t k = n_bins; k < squares.size(); ++k) {
+    squares[k % n_bins] += squares[k];
+    counts[k % n_bins] += counts[k];
   }
   Travel travel{};
   double above = 0;
