@@ -11,7 +11,7 @@ namespace {
 
 // What a part of a parallel product must at least touch, and how many there may be.
 constexpr std::int64_t part_work = 40000;
-constexpr std::int64_t max_parts = 16;
+constexpr std::int64_t max_parts = 64;
 
 std::int64_t parts_for(std::int64_t work) { return std::clamp<std::int64_t>(work / part_work, 1, max_parts); }
 
@@ -22,8 +22,7 @@ constexpr std::int64_t tall_rows = 1 << 18;
 std::int64_t blocks_for(std::int64_t n_nonzeros) {
   if (n_nonzeros < 60000) return 1;
   if (n_nonzeros < 2000000) return 2;
-  if (n_nonzeros < 8000000) return 4;
-  return n_nonzeros < 16000000 ? 8 : 16;
+  return n_nonzeros < 8000000 ? 4 : 8;  // more would not pay: each has a residual of its own
 }
 
 }  // namespace
@@ -117,7 +116,7 @@ void Subproblem::cut_rounds() {
 }
 
 void Subproblem::reset() {
-  Zd_.assign(static_cast<std::size_t>(n_rows_), 0.0F);
+  fill_rows(Zd_);
   n_nonzeros_ = 0;
   for (ModelColumn& column : columns) {
     column.point = column.weight;
@@ -132,8 +131,9 @@ void Subproblem::reset() {
 void Subproblem::cut(Subset& subset) const {
   subset.work = 0;
   for (std::int32_t k : subset.members) subset.work += columns[static_cast<std::size_t>(k)].count;
-  // Every part has a private sum over all rows, which must not cost more than the part.
-  const std::int64_t n_parts = std::clamp<std::int64_t>(subset.work / (10 * n_rows_), 1, parts_for(subset.work));
+  std::int64_t n_parts = parts_for(subset.work);
+  // Without slabs every part has a private sum over all rows, which must not cost more than the part.
+  if (slab_starts_.empty()) n_parts = std::clamp<std::int64_t>(subset.work / (10 * n_rows_), 1, n_parts);
   subset.cuts = cut_by_work(subset.members.size(), subset.work, n_parts, [&](std::size_t k) {
     return columns[static_cast<std::size_t>(subset.members[k])].count;
   });
@@ -241,6 +241,14 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
   for (std::int64_t slab = 0; slab < n_slabs; ++slab) {
     for (std::size_t k = 0; k < m; ++k) out[k] += slab_products_[m * static_cast<std::size_t>(slab) + k];
   }
+}
+
+// v = 0
+void Subproblem::fill_rows(std::vector<float>& v) {
+  v.resize(static_cast<std::size_t>(n_rows_));
+  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
+    std::fill(v.begin() + slices_.begin(slice), v.begin() + slices_.end(slice), 0.0F);
+  });
 }
 
 // v += factor·u

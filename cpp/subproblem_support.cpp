@@ -16,12 +16,12 @@ constexpr int max_clips = 3;
 }  // namespace
 
 double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy) {
-  Direction first = conjugate_gradients(max_iterations, stop, accuracy);
-  if (first.support.members.empty()) return 0;
+  Direction direction = conjugate_gradients(max_iterations, stop, accuracy);
+  if (direction.support.members.empty()) return 0;
+  const Direction first = direction;
   // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
   // alike move far against each other.
   double change = 0;
-  Direction direction = first;
   for (int round = 0; round < max_clips; ++round) {
     const bool clipped = clip(direction);
     const double own = change_of(direction);
@@ -39,7 +39,9 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
     if (direction.support.members.empty()) break;
   }
   recall();
-  return search_kinks(first);
+  direction = first;
+  forward(direction.support, direction.x, Zx_);
+  return search_kinks(direction);
 }
 
 Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy) {
@@ -54,7 +56,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   const std::size_t m = subset.size();
   std::vector<double>& x = direction.x;
   x.assign(m, 0.0);
-  direction.Zx.assign(static_cast<std::size_t>(n_rows_), 0.0F);
+  fill_rows(Zx_);
   std::vector<double> r(m), scaled(m), p(m), Ap(m), inverse(m);
   nonzeros_touched += support.work;
   team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
@@ -89,7 +91,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
       x[k] += length * p[k];
       r[k] -= length * Ap[k];
     }
-    add_rows(q_, length, direction.Zx);
+    add_rows(q_, length, Zx_);
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
     if (singular || (decrease <= stop * direction.decrease && largest_excess(support, r) <= accuracy)) break;
@@ -122,14 +124,14 @@ bool Subproblem::clip(Direction& direction) {
   if (clipped.members.empty()) return false;
   cut(clipped);
   forward(clipped, correction, q_);
-  add_rows(q_, 1.0, direction.Zx);
+  add_rows(q_, 1.0, Zx_);
   return true;
 }
 
 // What the whole direction changes in the model.
 double Subproblem::change_of(const Direction& direction) {
   double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    const float* Zx = direction.Zx.data() + begin;
+    const float* Zx = Zx_.data() + begin;
     return kernels().float_dense_dot(Zx, Zd_.data() + begin, end - begin) +
            0.5 * kernels().float_dense_dot(Zx, Zx, end - begin);
   });
@@ -147,13 +149,14 @@ void Subproblem::take(const Direction& direction) {
     double& point = columns[static_cast<std::size_t>(direction.support.members[k])].point;
     point = direction.x[k] == -point ? 0.0 : point + direction.x[k];
   }
-  add_rows(direction.Zx, 1.0, Zd_);
+  add_rows(Zx_, 1.0, Zd_);
 }
 
 void Subproblem::remember() {
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
-  old_Zd_ = Zd_;
+  fill_rows(old_Zd_);
+  add_rows(Zd_, 1.0, old_Zd_);
 }
 
 void Subproblem::recall() {
@@ -169,10 +172,10 @@ double Subproblem::search_kinks(Direction& direction) {
   std::vector<double>& x = direction.x;
   const std::vector<std::int32_t>& subset = direction.support.members;
   double slope = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(direction.Zx.data() + begin, Zd_.data() + begin, end - begin);
+    return kernels().float_dense_dot(Zx_.data() + begin, Zd_.data() + begin, end - begin);
   });
   double curvature = sum_rows([&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(direction.Zx.data() + begin, direction.Zx.data() + begin, end - begin);
+    return kernels().float_dense_dot(Zx_.data() + begin, Zx_.data() + begin, end - begin);
   });
   struct Kink {
     double at;
@@ -209,7 +212,7 @@ double Subproblem::search_kinks(Direction& direction) {
   for (const Kink& kink : kinks) {
     if (kink.at == length) x[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
   }
-  add_rows(direction.Zx, length - 1, direction.Zx);
+  add_rows(Zx_, length - 1, Zx_);
   const double change = change_of(direction);
   if (!(change < 0)) return 0;
   take(direction);

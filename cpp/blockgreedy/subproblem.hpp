@@ -109,11 +109,11 @@ class Subproblem {
   void cut(Subset& subset) const;
   void forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q);
   void curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q, std::vector<double>& out);
-  // What conjugate gradients found on the coordinates `support`, and the decrease along it if no sign changed.
+  // What conjugate gradients found on the coordinates `support`, and the decrease along it if no sign changed. Z x of
+  // the direction at hand stands in Zx_.
   struct Direction {
     Subset support;
     std::vector<double> x;
-    std::vector<float> Zx;
     double decrease = 0;
   };
   Direction conjugate_gradients(int max_iterations, double stop, double accuracy);
@@ -123,6 +123,7 @@ class Subproblem {
   void remember();
   void recall();
   double search_kinks(Direction& direction);
+  void fill_rows(std::vector<float>& v);
   void add_rows(const std::vector<float>& u, double factor, std::vector<float>& v);
   double largest_excess(const Subset& subset, const std::vector<double>& r) const;
   void cut_slabs();
@@ -161,7 +162,7 @@ class Subproblem {
   // slab s of column k starts, counted from the column's start. Empty otherwise.
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
-  std::vector<float> Zd_, old_Zd_;
+  std::vector<float> Zd_, old_Zd_, Zx_;
   std::vector<float> q_;                     // Z times something
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
