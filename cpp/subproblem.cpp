@@ -30,9 +30,9 @@ std::int64_t blocks_for(std::int64_t n_nonzeros) {
 std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_blocks) {
   n_nonzeros_ = 0;
   for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
-  // On tall data threads share each long column: private residuals would cost more than the column.
-  const bool tall = n_rows_ >= tall_rows;
-  const auto is_short = [&](const ModelColumn& column) { return !tall || column.count < 2 * min_parallel_work; };
+  // On tall data all threads share each column that would be too much of a block.
+  const std::int64_t longest = n_rows_ >= tall_rows ? std::max(2 * min_parallel_work, n_nonzeros_ / 32) : n_nonzeros_;
+  const auto is_short = [&](const ModelColumn& column) { return column.count <= longest; };
   std::stable_partition(columns.begin(), columns.end(), is_short);
   const auto n_short = static_cast<std::size_t>(std::count_if(columns.begin(), columns.end(), is_short));
   first_wide_ = static_cast<std::int64_t>(n_short);

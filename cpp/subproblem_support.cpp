@@ -19,6 +19,8 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   Direction direction = conjugate_gradients(max_iterations, stop, accuracy);
   if (direction.support.members.empty()) return 0;
   const Direction first = direction;
+  old_points_.resize(columns.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
   // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
   // alike move far against each other.
   double change = 0;
@@ -28,12 +30,10 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
     change += own;
     if (change <= (clipped || round > 0 ? -0.25 * first.decrease : 0.0)) {
       take(direction);
-      old_Zd_.clear();
       return -change;
     }
     // Where the system is nearly singular, nothing but the kinks stops the direction.
     if (!clipped || round + 1 == max_clips || own > 100 * first.decrease) break;
-    if (round == 0) remember();
     take(direction);
     direction = conjugate_gradients(max_iterations, stop, accuracy);
     if (direction.support.members.empty()) break;
@@ -152,18 +152,20 @@ void Subproblem::take(const Direction& direction) {
   add_rows(Zx_, 1.0, Zd_);
 }
 
-void Subproblem::remember() {
-  old_points_.resize(columns.size());
-  for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
-  fill_rows(old_Zd_);
-  add_rows(Zd_, 1.0, old_Zd_);
-}
-
+// Back to the points in old_points_.
 void Subproblem::recall() {
-  if (old_Zd_.empty()) return;
-  for (std::size_t k = 0; k < columns.size(); ++k) columns[k].point = old_points_[k];
-  Zd_.swap(old_Zd_);
-  old_Zd_.clear();
+  Subset moved;
+  std::vector<double> back;
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (columns[k].point == old_points_[k]) continue;
+    moved.members.push_back(static_cast<std::int32_t>(k));
+    back.push_back(old_points_[k] - columns[k].point);
+    columns[k].point = old_points_[k];
+  }
+  if (back.empty()) return;
+  cut(moved);
+  forward(moved, back, q_);
+  add_rows(q_, 1.0, Zd_);
 }
 
 // The exact minimum along the direction: between the points where a coordinate reaches zero or a bound the model is

@@ -23,7 +23,7 @@ class Solver final : public WorkingSet {
         candidates_(view, target, team),
         model_(team) {
     const auto n = static_cast<std::size_t>(view.n_rows);
-    for (auto* rows : {&t_, &theta_, &new_t_, &new_theta_, &Xd_}) rows->resize(n);
+    for (auto* rows : {&t_, &theta_, &new_theta_, &Xd_}) rows->resize(n);
     root_.resize(n);
     new_root_.resize(n);
   }
@@ -43,7 +43,7 @@ class Solver final : public WorkingSet {
       view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
     }
     Clock clock(*this, Phase::rows);
-    objective = advance(nullptr, 0.0, t_, theta_, root_) + penalty;
+    objective = advance(nullptr, 0.0, theta_, root_) + penalty;
     f_null = options_.f_null < 0 ? objective : options_.f_null;
     tol_ = options_.tol * f_null;
     explained = f_null <= 1e-12 * (options_.f_null < 0 && !target_.offset ? objective : loss_at_zero());
@@ -153,13 +153,12 @@ class Solver final : public WorkingSet {
     return last_move_;
   }
 
-  // Predictions t_ + step·direction with their derivatives and curvatures; returns the loss.
-  double advance(const double* direction, double step, std::vector<double>& t, std::vector<double>& theta,
-                 std::vector<float>& root) {
+  // Derivatives and curvatures at the predictions t_ + step·direction; returns the loss.
+  double advance(const double* direction, double step, std::vector<double>& theta, std::vector<float>& root) {
     const RowRun rows{target_.y,          target_.row_weights, 1.0 / static_cast<double>(view_.n_rows),
                       target_.loss.delta, caution(),           flat_,
                       t_.data(),          direction,           step,
-                      t.data(),           theta.data(),        root.data()};
+                      theta.data(),       root.data()};
     const auto advance_rows = loss_kernels(target_.loss).advance;
     return sum_rows(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(rows, begin, end); });
   }
@@ -523,7 +522,7 @@ class Solver final : public WorkingSet {
       const double to = weight_at(column, size);
       if (column.feature >= 0 && to != 0) penalty += column.penalty.value(to);
     }
-    return advance(Xd_.data(), size, new_t_, new_theta_, new_root_) + penalty;
+    return advance(Xd_.data(), size, new_theta_, new_root_) + penalty;
   }
 
   // What objective_at(size) evaluated last becomes the state.
@@ -550,7 +549,7 @@ class Solver final : public WorkingSet {
     objective = reached;
     const Travel moved = travel_between(new_theta_.data(), theta_.data(), view_.n_rows, team_);
     for (std::size_t k = 0; k < moved.size(); ++k) moved_[k] += moved[k];
-    t_.swap(new_t_);
+    for_rows([&](std::int64_t i) { t_[static_cast<std::size_t>(i)] += size * Xd_[static_cast<std::size_t>(i)]; });
     theta_.swap(new_theta_);
     root_.swap(new_root_);
   }
@@ -641,7 +640,7 @@ class Solver final : public WorkingSet {
   void try_point(std::vector<double>& point, Travel moved, int n_repairs) {
     const bool has_equalities = target_.fit_intercept || has_unpenalised();
     const auto move = [&](auto&& change) {
-      std::vector<double>& before = new_t_;
+      std::vector<double>& before = Xd_;
       copy_rows(point, before);
       change();
       into_domain(point);
@@ -656,6 +655,8 @@ class Solver final : public WorkingSet {
       find_broken(point, moved);
       keep_if_better(point);
       if (round == n_repairs || broken_.empty() || objective - dual_value <= tol_) return;
+      // Where very many are broken the weights are not there yet.
+      if (static_cast<std::int64_t>(broken_.size()) > 1000 + n_support / 8) return;
       move([&] {
         for (const Move& entry : broken_) project(point, entry.feature, false);
       });
@@ -847,7 +848,7 @@ class Solver final : public WorkingSet {
   double effort_ = 1, last_decrease_ = infinity;
   bool truncated_ = false;
   int n_tiny_ = 0;
-  std::vector<double> t_, theta_, new_t_, new_theta_, Xd_;
+  std::vector<double> t_, theta_, new_theta_, Xd_;
   std::vector<float> root_, new_root_;
   std::vector<std::int32_t> place_;  // of each row in the model, n_kept_ if left out; empty if all are in
   std::vector<std::uint64_t> keep_;  // a bit for each row

@@ -21,8 +21,8 @@ struct RowRun {
   double weight, delta, careful, flat;  // careful, flat: see the terms of the losses
   const double *t, *direction;          // the point is t + step·direction; direction may be null
   double step;
-  double *t_out, *derivs;  // weight·loss′
-  float* root;             // √(weight·loss″)
+  double* derivs;  // weight·loss′
+  float* root;     // √(weight·loss″)
 };
 
 // x·r, Σ weight |x|, Σ x²

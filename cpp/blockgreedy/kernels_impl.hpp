@@ -180,7 +180,7 @@ struct LossLoops {
   template <bool weighted, bool moving>
   static double advance_run(const RowRun& rows, std::int64_t begin, std::int64_t end) {
     const double *y = rows.y, *weights = rows.weights, *t = rows.t, *direction = rows.direction;
-    double *t_out = rows.t_out, *derivs = rows.derivs;
+    double* derivs = rows.derivs;
     float* root = rows.root;
     const double step = rows.step, weight = rows.weight, delta = rows.delta, careful = rows.careful, flat = rows.flat;
     double sum = 0;
@@ -189,7 +189,6 @@ struct LossLoops {
       const double at = moving ? t[i] + step * direction[i] : t[i];
       const RowTerms terms = L::terms(y[i], at, delta, careful, flat);
       const double own = weighted ? weights[i] : weight;
-      if (moving) t_out[i] = at;
       sum += own * terms.value;
       derivs[i] = own * terms.deriv;
       const double curvature = terms.curvature > 1e-10 ? terms.curvature : 1e-10;  // float32 must hold its root

@@ -120,7 +120,6 @@ class Subproblem {
   bool clip(Direction& direction);
   double change_of(const Direction& direction);
   void take(const Direction& direction);
-  void remember();
   void recall();
   double search_kinks(Direction& direction);
   void fill_rows(std::vector<float>& v);
@@ -162,7 +161,7 @@ class Subproblem {
   // slab s of column k starts, counted from the column's start. Empty otherwise.
   std::vector<std::int64_t> slab_starts_;
   std::vector<double> slab_products_;
-  std::vector<float> Zd_, old_Zd_, Zx_;
+  std::vector<float> Zd_, Zx_;
   std::vector<float> q_;                     // Z times something
   std::vector<std::vector<float>> private_;  // residual of each block, or of each slice
   std::vector<double> old_points_;
