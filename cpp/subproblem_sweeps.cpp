@@ -28,7 +28,7 @@ double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* resid
 double Subproblem::sweep_wide(bool support_only) {
   const std::int64_t n_slabs = slices_.count();
   const auto run_slabs = [&](std::int64_t work, auto&& f) {  // a few slabs at a time where they hold little
-    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 10000, 1, n_slabs);
+    const std::int64_t n_parts = std::clamp<std::int64_t>(work / 20000, 1, std::min<std::int64_t>(n_slabs, 16));
     team_.for_work(n_parts, work, [&](std::int64_t part) {
       for (std::int64_t slab = n_slabs * part / n_parts; slab < n_slabs * (part + 1) / n_parts; ++slab) f(slab);
     });
