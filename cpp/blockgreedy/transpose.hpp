@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "blockgreedy/kernels.hpp"
 #include "blockgreedy/threads.hpp"
 
 namespace blockgreedy {
@@ -46,14 +47,13 @@ const char* transpose(const CsrArrays<Pointer, Index, T>& rows, const CscArrays<
         std::lower_bound(rows.indptr, rows.indptr + n, static_cast<Pointer>(nnz * run / n_runs)) - rows.indptr;
   }
   std::vector<std::vector<Out>> places(static_cast<std::size_t>(n_runs));
-  std::atomic<bool> out_of_range{false}, not_finite{false}, repeated{false};
+  std::atomic<bool> out_of_range{false}, not_finite{false};
 
   team.for_all(n_runs, [&](std::int64_t run, int) {
     std::vector<Out>& counts = places[static_cast<std::size_t>(run)];
     counts.assign(static_cast<std::size_t>(p), 0);
     const auto begin = static_cast<std::int64_t>(rows.indptr[cuts[static_cast<std::size_t>(run)]]);
     const auto end = static_cast<std::int64_t>(rows.indptr[cuts[static_cast<std::size_t>(run) + 1]]);
-    T finite = 0;
     for (std::int64_t k = begin; k < end; ++k) {
       const Index j = rows.indices[k];
       if (j < 0 || j >= p) {
@@ -61,9 +61,8 @@ const char* transpose(const CsrArrays<Pointer, Index, T>& rows, const CscArrays<
         return;
       }
       ++counts[static_cast<std::size_t>(j)];
-      finite += rows.data[k] * T(0);  // NaN unless all are finite
     }
-    if (!(finite == 0)) not_finite = true;
+    if (!all_finite(rows.data + begin, end - begin)) not_finite = true;
   });
   if (out_of_range) return "range";
 
@@ -103,17 +102,20 @@ const char* transpose(const CsrArrays<Pointer, Index, T>& rows, const CscArrays<
       }
     }
   });
-  // An entry that occurs twice stands beside itself now.
-  team.for_all(n_parts, [&](std::int64_t part, int) {
-    bool twice = false;
-    for (std::int64_t j = p * part / n_parts; j < p * (part + 1) / n_parts; ++j) {
-      for (Out k = columns.indptr[j] + 1; k < columns.indptr[j + 1]; ++k) {
-        twice |= columns.indices[k] == columns.indices[k - 1];
-      }
+  // Rows ascend in every column, except where an entry occurs twice.
+  std::atomic<std::int64_t> falls{0};
+  const std::int64_t n_checks = nnz < (1 << 22) ? 1 : 4 * team.size();
+  team.for_all(n_checks, [&](std::int64_t part, int) {
+    const std::int64_t begin = std::max<std::int64_t>(nnz * part / n_checks - 1, 0),
+                       end = nnz * (part + 1) / n_checks;
+    std::int64_t own = end > begin ? kernels().row_numbers(columns.indices + begin, end - begin).falls : 0;
+    for (std::int64_t j = p * part / n_checks; j < p * (part + 1) / n_checks; ++j) {
+      const Out start = columns.indptr[j];
+      if (start > 0 && start < columns.indptr[j + 1]) own -= columns.indices[start] <= columns.indices[start - 1];
     }
-    if (twice) repeated = true;
+    falls += own;
   });
-  if (repeated) return "unsorted";
+  if (falls > 0) return "unsorted";
   return not_finite ? "finite" : "";
 }
 
