@@ -15,9 +15,6 @@ constexpr std::int64_t max_parts = 64;
 
 std::int64_t parts_for(std::int64_t work) { return std::clamp<std::int64_t>(work / part_work, 1, max_parts); }
 
-// From so many rows on, products go by slabs of rows, and long columns are shared by all threads.
-constexpr std::int64_t tall_rows = 1 << 18;
-
 // Blocks that a sweep works on side by side: enough for the threads that such a size is worth.
 std::int64_t blocks_for(std::int64_t n_nonzeros) {
   if (n_nonzeros < 60000) return 1;
@@ -31,7 +28,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   n_nonzeros_ = 0;
   for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
   // On tall data all threads share each column that would be too much of a block.
-  const std::int64_t longest = n_rows_ >= tall_rows ? std::max(2 * min_parallel_work, n_nonzeros_ / 32) : n_nonzeros_;
+  const std::int64_t longest = is_tall(n_rows_) ? std::max(2 * min_parallel_work, n_nonzeros_ / 32) : n_nonzeros_;
   const auto is_short = [&](const ModelColumn& column) { return column.count <= longest; };
   std::stable_partition(columns.begin(), columns.end(), is_short);
   const auto n_short = static_cast<std::size_t>(std::count_if(columns.begin(), columns.end(), is_short));
@@ -141,7 +138,7 @@ void Subproblem::cut(Subset& subset) const {
 
 void Subproblem::cut_slabs() {
   slab_starts_.clear();
-  if (n_rows_ < tall_rows) return;
+  if (!is_tall(n_rows_)) return;
   const std::int64_t n_slabs = slices_.count();
   slab_starts_.resize(columns.size() * static_cast<std::size_t>(n_slabs + 1));
   const auto m = static_cast<std::int64_t>(columns.size());

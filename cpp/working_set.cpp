@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "blockgreedy/candidates.hpp"
+#include "blockgreedy/model_copy.hpp"
 #include "blockgreedy/subproblem.hpp"
 
 namespace blockgreedy {
@@ -21,6 +22,7 @@ class Solver final : public WorkingSet {
         team_(team),
         slices_(view.n_rows),
         candidates_(view, target, team),
+        copy_(view, team),
         model_(team) {
     const auto n = static_cast<std::size_t>(view.n_rows);
     for (auto* rows : {&t_, &theta_, &new_theta_, &Xd_}) rows->resize(n);
@@ -185,7 +187,10 @@ class Solver final : public WorkingSet {
   // The chosen columns, scaled by √h, and their curvatures.
   void copy_columns() {
     const std::int64_t n = view_.n_rows;
-    choose_rows();
+    const double share =
+        target_.loss.kind == LossKind::squared ? 0.0 : std::min(0.02, 0.3 * std::sqrt(relative_decrease_));
+    copy_.choose_rows(root_, share);
+    model_.set_rows(copy_.n_rows());
     auto& columns = model_.columns;
     columns.clear();
     if (target_.fit_intercept) {
@@ -200,175 +205,7 @@ class Solver final : public WorkingSet {
                          w_[entry.feature], target_.penalty.at(entry.feature)});
     }
     n_blocks = model_.arrange(options_.block_of, options_.n_blocks);
-    team_.for_work(model_.n_slices(), model_.n_nonzeros(), [&](std::int64_t slice) {
-      for (std::int64_t k = model_.slice_begin(slice); k < model_.slice_begin(slice + 1); ++k) {
-        ModelColumn& column = columns[static_cast<std::size_t>(k)];
-        if (column.dense && tall()) continue;
-        if (column.dense) copy_dense(column);
-        else copy_sparse(column);
-      }
-    });
-    if (!tall()) return;
-    for (ModelColumn& column : columns) {
-      if (column.dense) copy_dense_by_slices(column);
-    }
-  }
-
-  // So many rows that a dense column is worth sharing.
-  bool tall() const { return view_.n_rows >= 1 << 18; }
-
-  void copy_dense_by_slices(ModelColumn& column) {
-    float* z = model_.values() + column.start;
-    const float* root = root_.data();
-    const std::int32_t* place = place_.empty() ? nullptr : place_.data();
-    const auto n_kept = static_cast<std::int32_t>(n_kept_);
-    column.count = n_kept_;
-    std::array<double, 64> totals{}, kepts{};
-    team_.for_work(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
-      const std::int64_t begin = slices_.begin(slice), end = slices_.end(slice);
-      const std::int64_t from = place ? kept_before_[static_cast<std::size_t>(slice)] : begin;
-      const std::int64_t to = place ? kept_before_[static_cast<std::size_t>(slice) + 1] : end;
-      std::fill(z + from, z + to, 0.0F);
-      double total = 0;
-      const auto put = [&](std::int32_t i, float value) {
-        const std::int32_t at = place ? place[i] : i;
-        if (at < n_kept) z[at] = value;
-        total += static_cast<double>(value) * static_cast<double>(value);
-      };
-      if (column.feature < 0) {
-        for (std::int64_t i = begin; i < end; ++i) put(static_cast<std::int32_t>(i), root[i]);
-      } else {
-        view_.for_each_nonzero(column.feature, begin, end,
-                               [&](std::int32_t i, double x) { put(i, static_cast<float>(x) * root[i]); });
-      }
-      totals[static_cast<std::size_t>(slice)] = total;
-      kepts[static_cast<std::size_t>(slice)] = kernels().float_dense_dot(z + from, z + from, to - from);
-    });
-    column.curvature = std::accumulate(totals.begin(), totals.end(), 0.0);
-    column.extra = place ? std::max(0.0, column.curvature - std::accumulate(kepts.begin(), kepts.end(), 0.0)) : 0.0;
-  }
-
-  void copy_sparse(ModelColumn& column) {
-    if constexpr (requires { view_.indices; }) {
-      const std::int32_t* at = view_.indices + view_.start(column.feature);
-      const auto* x = view_.data + view_.start(column.feature);
-      std::int32_t* indices = model_.indices() + column.start;
-      float* z = model_.values() + column.start;
-      if (!place_.empty()) {
-        const KeptRows kept = pick_rows(at, x, column.count, root_.data(), place_.data(), keep_.data(), indices, z);
-        column.at = indices;
-        column.count = kept.count;
-        column.curvature = kept.total;
-        column.extra = std::max(0.0, kept.total - kept.kept);
-      } else {
-        column.at = at;
-        column.curvature = scale_column(at, x, column.count, root_.data(), z);
-      }
-    }
-  }
-
-  void copy_dense(ModelColumn& column) {
-    float* z = model_.values() + column.start;
-    column.count = n_kept_;
-    const std::int32_t* place = place_.data();
-    const float* root = root_.data();
-    double total = 0;
-    if (place_.empty()) {
-      if (column.feature < 0) {
-        std::copy(root_.begin(), root_.end(), z);
-      } else if (view_.count(column.feature) == view_.n_rows) {
-        scale_column(nullptr, view_.data + view_.start(column.feature), view_.n_rows, root, z);
-      } else {
-        std::fill(z, z + n_kept_, 0.0F);
-        view_.for_each_nonzero(column.feature,
-                               [=](std::int32_t i, double x) { z[i] = static_cast<float>(x) * root[i]; });
-      }
-      column.curvature = kernels().float_dense_dot(z, z, n_kept_);
-      return;
-    }
-    // Rows left out all go to the slot behind the last, so that there is no branch.
-    std::fill(z, z + n_kept_ + 1, 0.0F);
-    if (column.feature < 0) {
-      for (std::size_t i = 0; i < root_.size(); ++i) {
-        z[place[i]] = root[i];
-        total += static_cast<double>(root[i]) * static_cast<double>(root[i]);
-      }
-    } else {
-      view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) {
-        const float value = static_cast<float>(x) * root[i];
-        z[place[i]] = value;
-        total += static_cast<double>(value) * static_cast<double>(value);
-      });
-    }
-    column.curvature = total;
-    column.extra = std::max(0.0, total - kernels().float_dense_dot(z, z, n_kept_));
-  }
-
-  // Leaves out the rows of least curvature, which together hold next to none of it: on nearly separable problems
-  // most rows. The quadratic model is not exact anyway; the diagonal still counts them.
-  void choose_rows() {
-    const std::int64_t n = view_.n_rows;
-    place_.clear();
-    n_kept_ = n;
-    const double share =
-        target_.loss.kind == LossKind::squared ? 0.0 : std::min(0.02, 0.3 * std::sqrt(relative_decrease_));
-    if (share > 0) {
-      // A histogram by exponent and leading bits finds the cut without sorting.
-      constexpr std::size_t n_bins = 1 << 11;
-      const auto bin_of = [](float root) { return __builtin_bit_cast(std::uint32_t, root) >> 20; };
-      const auto n_slices = static_cast<std::size_t>(slices_.count());
-      std::vector<double> masses(n_bins * n_slices);
-      const auto for_slices = [&](auto&& f) {
-        team_.for_work(slices_.count(), n, [&](std::int64_t slice) {
-          f(static_cast<std::size_t>(slice), static_cast<std::size_t>(slices_.begin(slice)),
-            static_cast<std::size_t>(slices_.end(slice)));
-        });
-      };
-      for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
-        double* mass = masses.data() + n_bins * slice;
-        for (std::size_t i = begin; i < end; ++i) {
-          mass[bin_of(root_[i])] += static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
-        }
-      });
-      double total = 0;
-      for (std::size_t bin = 0; bin < n_bins; ++bin) {
-        for (std::size_t slice = 1; slice < n_slices; ++slice) masses[bin] += masses[n_bins * slice + bin];
-        total += masses[bin];
-      }
-      std::uint32_t cut = 0;
-      for (double below = masses[0]; below <= share * total && cut + 1 < n_bins; below += masses[cut]) ++cut;
-      std::vector<std::int64_t>& kept = kept_before_;
-      kept.assign(n_slices + 1, 0);
-      for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
-        std::int64_t count = 0;
-        for (std::size_t i = begin; i < end; ++i) count += bin_of(root_[i]) >= cut;
-        kept[slice + 1] = count;
-      });
-      for (std::size_t slice = 0; slice < n_slices; ++slice) kept[slice + 1] += kept[slice];
-      if (4 * kept.back() < 3 * n) {
-        n_kept_ = kept.back();
-        keep_.resize(static_cast<std::size_t>(n / 64 + 1));
-        const RowSlices words(n / 64 + 1);
-        team_.for_work(words.count(), n, [&](std::int64_t slice) {
-          for (std::int64_t word = words.begin(slice); word < words.end(slice); ++word) {
-            std::uint64_t bits = 0;
-            for (std::int64_t i = 64 * word; i < std::min(n, 64 * word + 64); ++i)
-              bits |= std::uint64_t{bin_of(root_[static_cast<std::size_t>(i)]) >= cut} << (i & 63);
-            keep_[static_cast<std::size_t>(word)] = bits;
-          }
-        });
-        place_.resize(static_cast<std::size_t>(n));
-        for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
-          auto next = static_cast<std::int32_t>(kept[slice]);
-          for (std::size_t i = begin; i < end; ++i) {
-            const bool keep = bin_of(root_[i]) >= cut;
-            place_[i] = keep ? next : static_cast<std::int32_t>(n_kept_);
-            next += keep;
-          }
-        });
-      }
-    }
-    model_.set_rows(n_kept_);
+    copy_.fill(model_, root_);
   }
 
   // Returns the decrease that the model promises.
@@ -574,7 +411,7 @@ class Solver final : public WorkingSet {
       }
     }
     const auto n = static_cast<std::size_t>(view_.n_rows);
-    if (tall()) {  // private sums would cost more than finding the rows of a slice
+    if (is_tall(view_.n_rows)) {  // private sums would cost more than finding the rows of a slice
       team_.for_work(slices_.count(), work, [&](std::int64_t slice) {
         double* out = Xd_.data();
         std::fill(out + slices_.begin(slice), out + slices_.end(slice), intercept_step);
@@ -723,7 +560,7 @@ class Solver final : public WorkingSet {
     const float* root = root_.data();
     // Long columns are shared by slices of rows.
     const auto sum_over = [&](auto&& f) {
-      if (!tall() || view_.count(feature) < min_parallel_work) {
+      if (!is_tall(view_.n_rows) || view_.count(feature) < min_parallel_work) {
         double sum = 0;
         view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
         return sum;
@@ -845,6 +682,7 @@ class Solver final : public WorkingSet {
   ThreadTeam& team_;
   RowSlices slices_;
   Candidates<View> candidates_;
+  ModelCopy<View> copy_;
   Subproblem model_;
   double* w_ = nullptr;
   double tol_ = 0, failed_ = infinity;
@@ -859,10 +697,6 @@ class Solver final : public WorkingSet {
   int n_tiny_ = 0;
   std::vector<double> t_, theta_, new_theta_, Xd_;
   std::vector<float> root_, new_root_;
-  std::vector<std::int32_t> place_;  // of each row in the model, n_kept_ if left out; empty if all are in
-  std::vector<std::uint64_t> keep_;  // a bit for each row
-  std::int64_t n_kept_ = 0;
-  std::vector<std::int64_t> kept_before_;  // kept rows before each slice of rows
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
   Travel moved_{};  // θ, since the last look

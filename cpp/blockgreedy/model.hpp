@@ -57,6 +57,9 @@ class RowSlices {
   std::int64_t n_rows_, count_;
 };
 
+// So many rows that a product over one column is worth sharing, and a private vector of rows is not for free.
+inline bool is_tall(std::int64_t n_rows) { return n_rows >= 1 << 18; }
+
 // Cuts 0 … count into n_parts runs of about equal work(k), which adds up to `total`.
 template <class Work>
 std::vector<std::size_t> cut_by_work(std::size_t count, std::int64_t total, std::int64_t n_parts, Work work) {
