@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import threading
+import time
 
 import joblib
 import numpy as np
@@ -76,7 +77,10 @@ def test_joblib_workers_do_not_oversubscribe(method):
 def test_no_thread_outlives_a_solve(method):
     before = len(os.listdir("/proc/self/task"))
     fit(method)
-    assert len(os.listdir("/proc/self/task")) == before
+    until = time.monotonic() + 5  # the system may list a thread that was joined for a moment
+    while len(os.listdir("/proc/self/task")) > before and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(os.listdir("/proc/self/task")) <= before
 
 
 @both
