@@ -24,7 +24,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
   // alike move far against each other.
   double change = 0;
-  for (int round = 0; round < max_clips; ++round) {
+  for (int round = 0; round < max_clips && direction.trusted; ++round) {
     const bool clipped = clip(direction);
     const double own = change_of(direction);
     change += own;
@@ -32,7 +32,6 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
       take(direction);
       return -change;
     }
-    // Where the system is nearly singular, nothing but the kinks stops the direction.
     if (!clipped || round + 1 == max_clips || own > 100 * first.decrease) break;
     take(direction);
     direction = conjugate_gradients(max_iterations, stop, accuracy);
@@ -73,6 +72,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   memory_.apply(r, inverse, scaled);
   double rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
   p = scaled;
+  const std::vector<double> start = r;
   for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
     ++cg_iterations;
     curve(support, p, q_, Ap);
@@ -101,6 +101,15 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     for (std::size_t k = 0; k < m; ++k) p[k] = scaled[k] + ratio * p[k];
     rz = new_rz;
   }
+  // Where the system is nearly singular float32 loses count, and nothing but the kinks stops the direction.
+  double promised = sum_rows([&](std::int64_t begin, std::int64_t end) {
+    return -0.5 * kernels().float_dense_dot(Zx_.data() + begin, Zx_.data() + begin, end - begin);
+  });
+  for (std::size_t k = 0; k < m; ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    promised += x[k] * (start[k] - 0.5 * (column.extra + column.penalty.l2) * x[k]);
+  }
+  direction.trusted = std::fabs(promised - direction.decrease) <= 0.1 * direction.decrease;
   return direction;
 }
 

@@ -85,7 +85,7 @@ class Solver final : public WorkingSet {
     if (hopeful_ && only_proof && !truncated_) polish(clock);
     if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
     clock.next(Phase::rows);
-    if (!search_line()) return false;
+    if (!search_line() && !(n_tiny_ == 0 && search_line_of_sweeps())) return false;
     nonzeros_touched = candidates_.nonzeros_touched + model_.nonzeros_touched;
     n_cg = model_.cg_iterations;
     stale_ = true;
@@ -260,6 +260,14 @@ class Solver final : public WorkingSet {
     if (decrease > 0.5 * last_decrease_) effort_ = std::min(effort_ * 2, 4.0);
     else if (decrease < 0.02 * last_decrease_) effort_ = std::max(effort_ / 2, 1.0);
     last_decrease_ = decrease;
+  }
+
+  // Conjugate gradients in float32 may go astray on singular systems; sweeps never do.
+  bool search_line_of_sweeps() {
+    hopeful_ = false;
+    model_.reset();
+    for (int k = 0; k < 3; ++k) model_.sweep(k > 0);
+    return search_line();
   }
 
   // Moves along the model's direction until the objective falls enough; false if it does not.

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
@@ -71,6 +71,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
     ratio=st.sampled_from([1e-4, 1e-3, 0.01, 0.1, 0.5, 0.99, 1.5]),
     tol=st.sampled_from([1e-4, 1e-6, 1e-8]),
 )
+@example(514, "logistic", "both", "mixed", "mixed", 0.0, False, "csc", np.float32, 1e-4, 1e-6)  # copies of a column
 def test_any_problem_is_solved_and_proved(seed, loss, rows, weights, box, l2, intercept, form, dtype, ratio, tol):
     case = make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype)
     problem = case.problem(form, dtype)

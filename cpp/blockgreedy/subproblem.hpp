@@ -115,6 +115,7 @@ class Subproblem {
     Subset support;
     std::vector<double> x;
     double decrease = 0;
+    bool trusted = true;
   };
   Direction conjugate_gradients(int max_iterations, double stop, double accuracy);
   bool clip(Direction& direction);
