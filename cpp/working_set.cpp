@@ -226,7 +226,8 @@ class Solver final : public WorkingSet {
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
       if (team_.poll()) break;
       clock.next(Phase::sweeps);
-      const double gained = model_.sweep(false);
+      double gained = model_.sweep(false);
+      if (exact) gained += model_.sweep(true);
       clock.next(Phase::conjugate_gradients);
       const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop);
       total += gained + solved;
