@@ -79,7 +79,7 @@ class Solver final : public WorkingSet {
     hopeful_ = predicted <= std::min(tol_, 0.3 * failed_);
     if (only_proof && !hopeful_ && ++n_waits_ > 2) {  // nothing else is left to gain: the proof may cost more
       hopeful_ = true;
-      patience_ *= 2;
+      patience_ = std::min<std::int64_t>(2 * patience_, 64);
     }
     if (hopeful_) n_waits_ = 0;
     if (hopeful_ && only_proof && !truncated_) polish(clock);
@@ -327,7 +327,7 @@ class Solver final : public WorkingSet {
     }
     const double* theta = theta_.data();
     const float* root = root_.data();
-    double size = 0, reached = objective, best = 0;
+    double size = 0, reached = objective;
     for (int k = 0; k < 20; ++k) {
       double slope = row_product(theta, Xd_.data());
       const double curvature = sum_rows(2, [&](std::int64_t begin, std::int64_t end) {
@@ -349,15 +349,15 @@ class Solver final : public WorkingSet {
       const double next = std::min({size + by, 4 * size + 2, longest});
       const double trial = objective_at(next);
       if (!(trial < reached)) break;
-      best = size = next;
+      size = next;
       gained += reached - trial;
       reached = trial;
       theta = new_theta_.data();
       root = new_root_.data();
       if (next == longest) break;
     }
-    if (best == 0) return;
-    take_step(best, std::min(objective_at(best), objective), true);
+    if (size == 0) return;
+    take_step(size, std::min(objective_at(size), objective), true);
   }
 
   bool has_flat_parts() const {

@@ -45,7 +45,7 @@ class CurvatureMemory {
 
   // A·s = y on the coordinates `subset`; the others are 0 in s, and unknown in y.
   void add(const std::vector<std::int32_t>& subset, const std::vector<double>& s, const std::vector<double>& y) {
-    if (most_ == 0) return;
+    if (limit_ == 0) return;
     if (pairs_.size() == most_) pairs_.pop_front();
     pairs_.push_back({std::vector<float>(features_.size()), std::vector<float>(features_.size())});
     Pair& pair = pairs_.back();
@@ -61,6 +61,7 @@ class CurvatureMemory {
   // Keeps to these coordinates, and to the newest `limit` pairs, until the next call.
   void restrict(const std::vector<std::int32_t>& subset, std::size_t limit) {
     own_.clear();
+    limit_ = limit;
     while (pairs_.size() > limit) pairs_.pop_front();
     for (const Pair& pair : pairs_) {
       Own own{std::vector<float>(subset.size()), std::vector<float>(subset.size()), 0};
@@ -122,7 +123,7 @@ class CurvatureMemory {
     return out;
   }
 
-  std::size_t most_;
+  std::size_t most_, limit_ = 0;  // of pairs: ever, and worth their cost beside the present columns
   std::vector<std::int32_t> features_, order_;
   std::deque<Pair> pairs_;
   std::vector<Own> own_;
