@@ -53,7 +53,9 @@ def make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype):
     return plain(X, y, loss, ratio, **options)
 
 
-@pytest.mark.xfail(strict=True, reason="nearly separable, columns of very different size: 1000 iterations do not suffice yet")
+@pytest.mark.xfail(
+    strict=True, reason="nearly separable, columns of very different size: 1000 iterations do not suffice yet"
+)
 def test_a_badly_scaled_nearly_separable_problem():
     case = make_case(1151, "logistic", "plain", "ones", "none", 0.0, False, 1e-4, np.float64)
     assert bg.solve(case.problem("dense C", np.float64), max_iter=300).status == "converged"
