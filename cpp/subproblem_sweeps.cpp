@@ -38,7 +38,7 @@ double Subproblem::sweep_wide(bool support_only) {
     ModelColumn& column = columns[k];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
     const std::int64_t* starts = slab_starts_.data() + static_cast<std::int64_t>(k) * (n_slabs + 1);
-    const float* z = values_.get() + column.start;
+    const float* z = z_ + column.start;
     std::array<double, 64> partial{};
     run_slabs(column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;

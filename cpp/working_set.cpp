@@ -187,10 +187,7 @@ class Solver final : public WorkingSet {
   // The chosen columns, scaled by √h, and their curvatures.
   void copy_columns() {
     const std::int64_t n = view_.n_rows;
-    const double share =
-        target_.loss.kind == LossKind::squared ? 0.0 : std::min(0.02, 0.3 * std::sqrt(relative_decrease_));
-    copy_.choose_rows(root_, share);
-    model_.set_rows(copy_.n_rows());
+    const bool exact = target_.loss.kind == LossKind::squared;
     auto& columns = model_.columns;
     columns.clear();
     if (target_.fit_intercept) {
@@ -204,12 +201,28 @@ class Solver final : public WorkingSet {
       columns.push_back({entry.feature, dense, 0, dense ? n : count, entry.grad, 0, w_[entry.feature],
                          w_[entry.feature], target_.penalty.at(entry.feature)});
     }
+    model_.set_rows(n);
+    // Squared loss keeps the products for the models to come.
+    const double passes = (exact ? 50 : 25) * effort_;
+    compressed_ =
+        !truncated_ && options_.n_blocks == 0 && options_.block_of == nullptr &&
+        model_.compress(passes, exact, [&](std::int32_t feature, std::int64_t first, std::int64_t count, float* out) {
+          copy_.read(feature, root_, first, count, out);
+        });
+    if (compressed_) {
+      n_blocks = 1;
+      return;
+    }
+    const double share = exact ? 0.0 : std::min(most_dropped_, 0.3 * std::sqrt(relative_decrease_));
+    copy_.choose_rows(root_, share);
+    model_.set_rows(copy_.n_rows());
     n_blocks = model_.arrange(options_.block_of, options_.n_blocks);
     copy_.fill(model_, root_);
   }
 
   // Returns the decrease that the model promises.
   double solve_model(Clock& clock) {
+    const bool exact = target_.loss.kind == LossKind::squared;
     model_.reset();
     if (truncated_) {
       double total = 0;
@@ -217,10 +230,9 @@ class Solver final : public WorkingSet {
       return total;
     }
     double total = 0;
-    const bool exact = target_.loss.kind == LossKind::squared;
     const int cycles = static_cast<int>((exact ? 2 : 1) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
-    const double stop = std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
+    const double stop = compressed_ ? 0.01 : std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
     const std::int64_t before = model_.nonzeros_touched;
     const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
@@ -231,7 +243,7 @@ class Solver final : public WorkingSet {
       clock.next(Phase::conjugate_gradients);
       const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop);
       total += gained + solved;
-      if (gained + solved <= 0.1 * total) break;
+      if (gained + solved <= (compressed_ ? 0.01 : 0.1) * total) break;
     }
     return total;
   }
@@ -258,8 +270,10 @@ class Solver final : public WorkingSet {
   // Where full steps stop paying, the model is solved too coarsely; where they pay well, more than needed.
   void adapt_effort(double decrease) {
     relative_decrease_ = decrease / objective;
-    if (decrease > 0.5 * last_decrease_) effort_ = std::min(effort_ * 2, 4.0);
-    else if (decrease < 0.02 * last_decrease_) effort_ = std::max(effort_ / 2, 1.0);
+    if (decrease > 0.5 * last_decrease_) {
+      if (effort_ == 4) most_dropped_ *= 0.1;  // effort was not what was missing
+      effort_ = std::min(effort_ * 2, 4.0);
+    } else if (decrease < 0.02 * last_decrease_) effort_ = std::max(effort_ / 2, 1.0);
     last_decrease_ = decrease;
   }
 
@@ -287,6 +301,7 @@ class Solver final : public WorkingSet {
     if (tiny && !(trial <= objective + allowed)) return false;
     for (int k = 0; !tiny && !(trial <= objective + 0.01 * size * linear); ++k) {
       if (k == 40) return false;
+      remember_bends(size);
       size *= 0.5;
       trial = objective_at(size);
     }
@@ -294,6 +309,35 @@ class Solver final : public WorkingSet {
     take_step(size, std::min(trial, objective));
     if (size == 1 && !tiny) go_on(before - objective);
     return true;
+  }
+
+  // A step that went too far shows where the loss bends though it has no curvature here: rows with a large margin.
+  // They keep the curvature that would have foretold their new derivative, until full steps succeed.
+  void remember_bends(double size) {
+    bends_.resize(theta_.size());
+    has_bends_ = true;
+    for_rows([&](std::int64_t row) {
+      const auto i = static_cast<std::size_t>(row);
+      const double secant = (new_theta_[i] - theta_[i]) / (size * Xd_[i]);
+      if (secant > 0) bends_[i] = std::max(bends_[i], static_cast<float>(std::sqrt(secant)));
+    });
+  }
+
+  // Called where new curvatures have come in.
+  void keep_bends(bool full_step) {
+    if (!has_bends_) return;
+    const float fade = full_step ? 0.3F : 1.0F;
+    const double left = sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+      double count = 0;
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        bends_[i] *= fade;
+        if (bends_[i] <= root_[i]) bends_[i] = 0;
+        else root_[i] = bends_[i];
+        count += bends_[i] > 0;
+      }
+      return count;
+    });
+    has_bends_ = left > 0;
   }
 
   // The dual point that belongs to the model's solution: of second order where θ at the new weights is of first.
@@ -405,6 +449,7 @@ class Solver final : public WorkingSet {
     for_rows([&](std::int64_t i) { t_[static_cast<std::size_t>(i)] += size * Xd_[static_cast<std::size_t>(i)]; });
     theta_.swap(new_theta_);
     root_.swap(new_root_);
+    if (!going_on) keep_bends(size >= 1);
   }
 
   // Xd in float64, from the original columns.
@@ -699,13 +744,17 @@ class Solver final : public WorkingSet {
   double last_move_ = 1;  // of a prediction, in the last step
   double flat_ = 0.03;
   double relative_decrease_ = 1;
-  int n_waits_ = 0;            // iterations without an attempt at a proof, when only that was missing
-  std::int64_t patience_ = 1;  // grows when the proof does not come
+  double most_dropped_ = 0.02;  // share of the curvature that rows left out of a model may hold
+  int n_waits_ = 0;             // iterations without an attempt at a proof, when only that was missing
+  std::int64_t patience_ = 1;   // grows when the proof does not come
   double effort_ = 1, last_decrease_ = infinity;
   bool truncated_ = false;
+  bool compressed_ = false;  // the model is a Cholesky factor: touching it costs next to nothing
   int n_tiny_ = 0;
   std::vector<double> t_, theta_, new_theta_, Xd_;
   std::vector<float> root_, new_root_;
+  std::vector<float> bends_;  // least roots of curvatures that failed steps asked for
+  bool has_bends_ = false;
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
   Travel moved_{};  // θ, since the last look

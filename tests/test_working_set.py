@@ -53,19 +53,17 @@ def make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype):
     return plain(X, y, loss, ratio, **options)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="nearly separable, columns of very different size: 1000 iterations do not suffice yet"
-)
 def test_a_badly_scaled_nearly_separable_problem():
+    # Rows of next to no curvature decide: leaving them out of the model, or trusting their flatness, took > 1000.
     case = make_case(1151, "logistic", "plain", "ones", "none", 0.0, False, 1e-4, np.float64)
-    assert bg.solve(case.problem("dense C", np.float64), max_iter=300).status == "converged"
+    assert bg.solve(case.problem("dense C", np.float64), max_iter=50).status == "converged"
 
 
 # A random seed cannot be shrunk, and the tracing behind explanations makes the oracle a hundred times slower.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 
 
-@settings(max_examples=120, derandomize=True, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 2**32 - 1),
     loss=st.sampled_from(LOSSES),

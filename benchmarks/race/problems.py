@@ -137,7 +137,8 @@ def correlated_gaussian(name: str, n_samples: int, n_features: int, seed: int = 
     w = np.zeros(n_features)
     support = rng.choice(n_features, min(100, n_samples // 50), replace=False)
     w[support] = rng.choice([-1.0, 1.0], support.size)
-    signal = X @ w
+    X = X.astype(np.float32)  # as the sparse sets: the same numbers for who reads float32 and who reads float64
+    signal = X.astype(np.float64) @ w
     target = signal + rng.standard_normal(n_samples) * np.std(signal) / np.sqrt(3.0)
     return Data(name, X, np.where(target > 0, 1.0, -1.0), target / np.std(target))
 

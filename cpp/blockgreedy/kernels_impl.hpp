@@ -262,10 +262,21 @@ double float_dense_dot_loop(const float* a, const float* b, std::int64_t n) {
   double sum = 0;
   for (std::int64_t first = 0; first < n; first += 4096) {  // float32 sums of 4096, added up in float64
     const std::int64_t end = first + 4096 < n ? first + 4096 : n;
-    float part = 0;
+    // Four sums side by side, or each addition would wait for the one before.
+    float part = 0, part2 = 0, part3 = 0, part4 = 0;
+    const std::int64_t quarter = (end - first) / 64 * 16;
+    const float *a2 = a + quarter, *a3 = a2 + quarter, *a4 = a3 + quarter;
+    const float *b2 = b + quarter, *b3 = b2 + quarter, *b4 = b3 + quarter;
+#pragma omp simd reduction(+ : part, part2, part3, part4)
+    for (std::int64_t i = first; i < first + quarter; ++i) {
+      part += a[i] * b[i];
+      part2 += a2[i] * b2[i];
+      part3 += a3[i] * b3[i];
+      part4 += a4[i] * b4[i];
+    }
 #pragma omp simd reduction(+ : part)
-    for (std::int64_t i = first; i < end; ++i) part += a[i] * b[i];
-    sum += static_cast<double>(part);
+    for (std::int64_t i = first + 4 * quarter; i < end; ++i) part += a[i] * b[i];
+    sum += static_cast<double>((part + part2) + (part3 + part4));
   }
   return sum;
 }
@@ -278,6 +289,48 @@ void float_dense_axpy_loop(const float* z, float step, float* v, std::int64_t n)
 void float_subtract_loop(float* a, const float* b, std::int64_t n) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) a[i] -= b[i];
+}
+
+// A register full of floats.
+#if defined(__AVX512F__)
+constexpr std::int64_t n_lanes = 16, tile_height = 8;
+#elif defined(__AVX2__)
+constexpr std::int64_t n_lanes = 8, tile_height = 4;
+#else
+constexpr std::int64_t n_lanes = 4, tile_height = 4;
+#endif
+typedef float Lanes __attribute__((vector_size(n_lanes * sizeof(float))));
+BLOCKGREEDY_INLINE Lanes load_lanes(const float* x) {
+  Lanes v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+BLOCKGREEDY_INLINE void add_lanes(float* x, Lanes v) {
+  v += load_lanes(x);
+  __builtin_memcpy(x, &v, sizeof v);
+}
+
+// A tile of tile_height × two registers at a time.
+void float_gram_loop(const float* rows, std::int64_t n_rows, std::int64_t first, std::int64_t width,
+                     std::int64_t stride, std::int64_t gram_stride, float* gram) {
+  for (std::int64_t a = first / tile_height * tile_height; a < width; a += tile_height) {
+    for (std::int64_t b = 0; b < a + tile_height; b += 2 * n_lanes) {
+      Lanes left[tile_height] = {}, right[tile_height] = {};
+      const float* row = rows;
+      for (std::int64_t i = 0; i < n_rows; ++i, row += stride) {
+        const Lanes u = load_lanes(row + b), v = load_lanes(row + b + n_lanes);
+#pragma GCC unroll 8
+        for (std::int64_t k = 0; k < tile_height; ++k) {
+          left[k] += row[a + k] * u;
+          right[k] += row[a + k] * v;
+        }
+      }
+      for (std::int64_t k = 0; k < tile_height; ++k) {
+        add_lanes(gram + (a + k) * gram_stride + b, left[k]);
+        add_lanes(gram + (a + k) * gram_stride + b + n_lanes, right[k]);
+      }
+    }
+  }
 }
 
 template <class T>
@@ -379,20 +432,26 @@ void csc_sums(const CscView<T>& view, const std::int32_t* columns, std::int64_t 
   }
 }
 
+template <class T, bool weighted>
+BLOCKGREEDY_INLINE ColumnSums dense_column_sums(const T* x, std::int64_t n, const double* r, const double* weights) {
+  double product = 0, magnitude = 0, squares = 0;
+#pragma omp simd reduction(+ : product, magnitude, squares)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double v = static_cast<double>(x[i]);
+    product += v * r[i];
+    squares += v * v;
+    magnitude += __builtin_fabs(v) * (weighted ? weights[i] : 1.0);
+  }
+  return {product, magnitude, squares};
+}
+
 template <class T>
 void dense_sums(const DenseView<T>& view, const std::int32_t* columns, std::int64_t count, const double* r,
                 const double* weights, ColumnSums* out) {
   for (std::int64_t k = 0; k < count; ++k) {
     const T* x = view.data + view.start(columns[k]);
-    double product = 0, magnitude = 0, squares = 0;
-#pragma omp simd reduction(+ : product, magnitude, squares)
-    for (std::int64_t i = 0; i < view.n_rows; ++i) {
-      const double v = static_cast<double>(x[i]);
-      product += v * r[i];
-      squares += v * v;
-      magnitude += __builtin_fabs(v) * (weights ? weights[i] : 1.0);
-    }
-    out[k] = {product, magnitude, squares};
+    out[k] = weights ? dense_column_sums<T, true>(x, view.n_rows, r, weights)
+                     : dense_column_sums<T, false>(x, view.n_rows, r, weights);
   }
 }
 
@@ -420,6 +479,7 @@ const Kernels BLOCKGREEDY_TABLE = {
     float_dense_dot_loop,
     float_dense_axpy_loop,
     float_subtract_loop,
+    float_gram_loop,
     scale_loop<float>,
     scale_loop<double>,
     pick_loop<float>,

@@ -101,6 +101,21 @@ class ModelCopy {
     }
   }
 
+  // Rows first … first + count of one column, with its zeros (feature -1: the intercept).
+  void read(std::int32_t feature, const std::vector<float>& root, std::int64_t first, std::int64_t count,
+            float* out) const {
+    if (feature < 0) {
+      std::copy_n(root.data() + first, count, out);
+    } else if (view_.count(feature) == view_.n_rows) {
+      scale_column(nullptr, view_.data + view_.start(feature) + first, count, root.data() + first, out);
+    } else {
+      std::fill_n(out, count, 0.0F);
+      view_.for_each_nonzero(feature, first, first + count, [&](std::int32_t i, double x) {
+        out[i - first] = static_cast<float>(x) * root[static_cast<std::size_t>(i)];
+      });
+    }
+  }
+
  private:
   void copy_sparse(ModelColumn& column, Subproblem& model, const float* root) {
     if constexpr (requires { view_.indices; }) {

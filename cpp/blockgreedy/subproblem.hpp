@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "blockgreedy/curvature_memory.hpp"
+#include "blockgreedy/gram.hpp"
 #include "blockgreedy/kernels.hpp"
 #include "blockgreedy/model.hpp"
 #include "blockgreedy/penalties.hpp"
@@ -50,7 +51,7 @@ struct ModelColumn {
 
 class Subproblem {
  public:
-  explicit Subproblem(ThreadTeam& team) : slices_(1), team_(team) {}
+  explicit Subproblem(ThreadTeam& team) : slices_(1), team_(team), gram_(team) {}
 
   void set_rows(std::int64_t n_rows) {
     n_rows_ = n_rows;
@@ -69,6 +70,11 @@ class Subproblem {
   std::int64_t slice_begin(std::int64_t slice) const {
     return static_cast<std::int64_t>(slice_starts_[static_cast<std::size_t>(slice)]);
   }
+
+  // Where all columns are dense, and touching them all `passes` times is expected to take longer: instead of Z takes
+  // the Cholesky factor of ZᵀZ, which has as many rows as columns. True if so. Then there is nothing to arrange, and
+  // only one block. keep: see Gram.
+  bool compress(double passes, bool keep, const Gram::Reader& read);
 
   // d = 0. Columns may have lost rows since they were arranged.
   void reset();
@@ -91,12 +97,12 @@ class Subproblem {
 
  private:
   double product(const ModelColumn& column, const float* v) const {
-    const float* z = values_.get() + column.start;
+    const float* z = z_ + column.start;
     return column.dense ? kernels().float_dense_dot(z, v, column.count)
                         : kernels().float_dot(column.at, z, column.count, v);
   }
   void add(const ModelColumn& column, double step, float* v) const {
-    const float* z = values_.get() + column.start;
+    const float* z = z_ + column.start;
     if (column.dense) kernels().float_dense_axpy(z, static_cast<float>(step), v, column.count);
     else kernels().float_axpy(column.at, z, column.count, static_cast<float>(step), v);
   }
@@ -153,6 +159,9 @@ class Subproblem {
   std::unique_ptr<std::int32_t[]> indices_;
   std::unique_ptr<float[]> values_;
   std::int64_t capacity_ = 0;
+  const float* z_ = nullptr;  // where columns start: in values_, or in factor_
+  Gram gram_;
+  std::vector<float> factor_;
   std::int64_t n_rounds_ = 1;
   std::int64_t first_wide_ = 0;  // columns from here on are too long for a block: all threads share each of them
   std::vector<std::int64_t> block_starts_;
