@@ -79,10 +79,10 @@ struct Kernels {
   double (*float_dense_dot)(const float* a, const float* b, std::int64_t n);
   void (*float_dense_axpy)(const float* z, float step, float* v, std::int64_t n);
   void (*float_subtract)(float* a, const float* b, std::int64_t n);
-  // gram += rowsᵀ·rows below the diagonal in rows from `first` on, and some more around that. Both have rows of
-  // `width` numbers, a multiple of 32, that stand `stride` and `gram_stride` apart.
-  void (*float_gram)(const float* rows, std::int64_t n_rows, std::int64_t first, std::int64_t width,
-                     std::int64_t stride, std::int64_t gram_stride, float* gram);
+  // gram += rowsᵀ·rows below the diagonal in rows from `first` on, and some more around that. There are `width`
+  // columns, a multiple of 32, in panels of 32: number (i, c) stands at c/32·panel_stride + i·stride + c%32.
+  void (*float_gram)(const float* rows, std::int64_t n_rows, std::int64_t stride, std::int64_t panel_stride,
+                     std::int64_t first, std::int64_t width, std::int64_t gram_stride, float* gram);
   // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
   double (*scale_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z);
   double (*scale_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* root, float* z);

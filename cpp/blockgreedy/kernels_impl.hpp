@@ -311,18 +311,19 @@ BLOCKGREEDY_INLINE void add_lanes(float* x, Lanes v) {
 }
 
 // A tile of tile_height × two registers at a time.
-void float_gram_loop(const float* rows, std::int64_t n_rows, std::int64_t first, std::int64_t width,
-                     std::int64_t stride, std::int64_t gram_stride, float* gram) {
-  for (std::int64_t a = first / tile_height * tile_height; a < width; a += tile_height) {
-    for (std::int64_t b = 0; b < a + tile_height; b += 2 * n_lanes) {
+void float_gram_loop(const float* rows, std::int64_t n_rows, std::int64_t stride, std::int64_t panel_stride,
+                     std::int64_t first, std::int64_t width, std::int64_t gram_stride, float* gram) {
+  first = first / tile_height * tile_height;
+  for (std::int64_t b = 0; b < width; b += 2 * n_lanes) {  // these stay in the cache while all others pass
+    for (std::int64_t a = b > first ? b : first; a < width; a += tile_height) {
       Lanes left[tile_height] = {}, right[tile_height] = {};
-      const float* row = rows;
-      for (std::int64_t i = 0; i < n_rows; ++i, row += stride) {
-        const Lanes u = load_lanes(row + b), v = load_lanes(row + b + n_lanes);
+      const float *u = rows + b / 32 * panel_stride + b % 32, *v = rows + a / 32 * panel_stride + a % 32;
+      for (std::int64_t i = 0; i < n_rows; ++i, u += stride, v += stride) {
+        const Lanes near = load_lanes(u), far = load_lanes(u + n_lanes);
 #pragma GCC unroll 8
         for (std::int64_t k = 0; k < tile_height; ++k) {
-          left[k] += row[a + k] * u;
-          right[k] += row[a + k] * v;
+          left[k] += v[k] * near;
+          right[k] += v[k] * far;
         }
       }
       for (std::int64_t k = 0; k < tile_height; ++k) {
