@@ -57,8 +57,9 @@ void Gram::factor(const Reader& read, float* out) {
     make_room();
     // Every part has its own sums, which must not cost more than what is added to them.
     const auto sums = static_cast<double>(m * (m - n_known_));
-    const std::int64_t n_parts = std::clamp<std::int64_t>(static_cast<std::int64_t>(cost_ / (2e5 + 4 * sums)), 1,
-                                                          std::clamp<std::int64_t>(n_rows_ / 512, 1, m > 400 ? 4 : 16));
+    const std::int64_t n_parts =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(cost_ / (2e5 + 4 * sums)), 1,
+                                 std::clamp<std::int64_t>(n_rows_ / 512, 1, m > 400 ? 4 : 16));
     parts_.resize(static_cast<std::size_t>(n_parts));
     team_.for_work(n_parts, static_cast<std::int64_t>(cost_), [&](std::int64_t at) {
       Part& part = parts_[static_cast<std::size_t>(at)];

@@ -1,4 +1,4 @@
-"""Tall dense problems, whose models are replaced by Cholesky factors. ``n_blocks=1`` asks for the columns themselves."""
+"""Tall dense problems, whose models are replaced by Cholesky factors; ``n_blocks=1`` asks for the columns."""
 
 from __future__ import annotations
 
@@ -56,4 +56,5 @@ def test_more_features_than_products_are_kept_for():
         own = problem.with_alpha(ratio * problem.alpha_max)
         solution = bg.solve(own, tol=1e-8)
         assert solution.status == "converged"
-        assert own.duality_gap(solution.coef, solution.intercept, dual=solution.dual) <= 1.001e-8 * own.null_model.objective
+        gap = own.duality_gap(solution.coef, solution.intercept, dual=solution.dual)
+        assert gap <= 1.001e-8 * own.null_model.objective

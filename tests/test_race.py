@@ -165,7 +165,5 @@ def test_the_leader_has_not_arrived_until_a_lower_bound_says_so():
 
 
 def test_patience_is_a_multiple_of_the_fastest_to_the_last_target():
-    rows = [row("a-1", 1e-2, 1.0, 0.25), row("b-1", 1e-2, 0.1, 0.3)]
-    assert measure.allowed_seconds(rows, measure.Settings(limit=60.0)) == 60.0
-    assert measure.allowed_seconds(rows, measure.Settings(limit=60.0, patience=10.0)) == 10.0
-    assert measure.allowed_seconds(rows, measure.Settings(limit=60.0, patience=1.0)) == 2.0
+    assert measure.fastest_to_the_end([]) == math.inf
+    assert measure.fastest_to_the_end([row("a-1", 1e-2, 1.0, 0.25), row("b-1", 1e-2, 0.1, 0.3)]) == 1.0

@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
         "--patience",
         type=float,
         default=math.inf,
-        help="stop a fit that takes this many times what the cell's fastest solver took to 1e-7 (not below 2 s)",
+        help="no tighter tolerances after a fit that took this many times what the cell's fastest took to 1e-7",
     )
     parser.add_argument("--memory", type=float, default=12.0, help="GB that one solver may allocate")
     parser.add_argument("--quick", action="store_true", help="short limit, fewer repeats")
