@@ -165,7 +165,7 @@ void Subproblem::cut(Subset& subset) const {
 void Subproblem::cut_slabs() {
   slab_starts_.clear();
   if (!is_tall(n_rows_)) return;
-  const std::int64_t n_slabs = slices_.count();
+  const std::int64_t n_slabs = rows_.slices().count();
   slab_starts_.resize(columns.size() * static_cast<std::size_t>(n_slabs + 1));
   const auto m = static_cast<std::int64_t>(columns.size());
   team_.for_work(64, n_nonzeros_, [&](std::int64_t part) {
@@ -174,7 +174,7 @@ void Subproblem::cut_slabs() {
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
       const std::int32_t *end = column.at + column.count, *at = column.at;
       for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
-        const std::int64_t row = slab == n_slabs ? n_rows_ : slices_.begin(slab);
+        const std::int64_t row = slab == n_slabs ? n_rows_ : rows_.slices().begin(slab);
         if (!column.dense) at = std::lower_bound(at, end, static_cast<std::int32_t>(row));
         starts[slab] = column.dense ? row : at - column.at;
       }
@@ -184,8 +184,8 @@ void Subproblem::cut_slabs() {
 
 // Σ p_k z_k in the rows of one slab.
 void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const {
-  const std::int64_t n_slabs = slices_.count();
-  std::fill(q + slices_.begin(slab), q + slices_.end(slab), 0.0F);
+  const std::int64_t n_slabs = rows_.slices().count();
+  std::fill(q + rows_.slices().begin(slab), q + rows_.slices().end(slab), 0.0F);
   for (std::size_t k = 0; k < subset.members.size(); ++k) {
     const std::int32_t member = subset.members[k];
     const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
@@ -194,7 +194,7 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
     const auto step = static_cast<float>(p[k]);
     const ModelColumn& column = columns[static_cast<std::size_t>(member)];
     const float* z = z_ + column.start + starts[0];
-    if (column.dense) kernels().float_dense_axpy(z, step, q + slices_.begin(slab), count);
+    if (column.dense) kernels().float_dense_axpy(z, step, q + rows_.slices().begin(slab), count);
     else kernels().float_axpy(column.at + starts[0], z, count, step, q);
   }
 }
@@ -204,7 +204,8 @@ void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std
   nonzeros_touched += subset.work;
   q.resize(static_cast<std::size_t>(n_rows_));
   if (!slab_starts_.empty()) {
-    team_.for_work(slices_.count(), subset.work, [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
+    team_.for_work(rows_.slices().count(), subset.work,
+                   [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
     return;
   }
   const auto n_parts = static_cast<std::int64_t>(subset.cuts.size()) - 1;
@@ -218,8 +219,8 @@ void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std
     }
   });
   if (n_parts == 1) return;
-  team_.for_work(slices_.count(), n_rows_ * n_parts, [&](std::int64_t slice) {
-    const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
+  team_.for_work(rows_.slices().count(), n_rows_ * n_parts, [&](std::int64_t slice) {
+    const std::int64_t first = rows_.slices().begin(slice), count = rows_.slices().end(slice) - first;
     for (std::int64_t part = 1; part < n_parts; ++part) {
       kernels().float_dense_axpy(private_[static_cast<std::size_t>(part)].data() + first, 1.0F, q.data() + first,
                                  count);
@@ -243,7 +244,7 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
     return;
   }
   nonzeros_touched += 2 * subset.work;
-  const std::int64_t n_slabs = slices_.count();
+  const std::int64_t n_slabs = rows_.slices().count();
   q.resize(static_cast<std::size_t>(n_rows_));
   slab_products_.resize(m * static_cast<std::size_t>(n_slabs));
   team_.for_work(n_slabs, subset.work, [&](std::int64_t slab) {
@@ -256,7 +257,7 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
       const ModelColumn& column = columns[static_cast<std::size_t>(member)];
       const float* z = z_ + column.start + starts[0];
       if (count == 0) products[k] = 0;
-      else if (column.dense) products[k] = kernels().float_dense_dot(z, q.data() + slices_.begin(slab), count);
+      else if (column.dense) products[k] = kernels().float_dense_dot(z, q.data() + rows_.slices().begin(slab), count);
       else products[k] = kernels().float_dot(column.at + starts[0], z, count, q.data());
     }
   });
@@ -269,17 +270,17 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
 // v = 0
 void Subproblem::fill_rows(std::vector<float>& v) {
   v.resize(static_cast<std::size_t>(n_rows_));
-  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
-    std::fill(v.begin() + slices_.begin(slice), v.begin() + slices_.end(slice), 0.0F);
+  team_.for_work(rows_.slices().count(), n_rows_, [&](std::int64_t slice) {
+    std::fill(v.begin() + rows_.slices().begin(slice), v.begin() + rows_.slices().end(slice), 0.0F);
   });
 }
 
 // v += factor·u
 void Subproblem::add_rows(const std::vector<float>& u, double factor, std::vector<float>& v) {
-  team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
-    const std::int64_t first = slices_.begin(slice);
+  team_.for_work(rows_.slices().count(), n_rows_, [&](std::int64_t slice) {
+    const std::int64_t first = rows_.slices().begin(slice);
     kernels().float_dense_axpy(u.data() + first, static_cast<float>(factor), v.data() + first,
-                               slices_.end(slice) - first);
+                               rows_.slices().end(slice) - first);
   });
 }
 

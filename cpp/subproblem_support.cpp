@@ -102,7 +102,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     rz = new_rz;
   }
   // Where the system is nearly singular float32 loses count, and nothing but the kinks stops the direction.
-  double promised = sum_rows([&](std::int64_t begin, std::int64_t end) {
+  double promised = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
     return -0.5 * kernels().float_dense_dot(Zx_.data() + begin, Zx_.data() + begin, end - begin);
   });
   for (std::size_t k = 0; k < m; ++k) {
@@ -139,7 +139,7 @@ bool Subproblem::clip(Direction& direction) {
 
 // What the whole direction changes in the model.
 double Subproblem::change_of(const Direction& direction) {
-  double change = sum_rows([&](std::int64_t begin, std::int64_t end) {
+  double change = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
     const float* Zx = Zx_.data() + begin;
     return kernels().float_dense_dot(Zx, Zd_.data() + begin, end - begin) +
            0.5 * kernels().float_dense_dot(Zx, Zx, end - begin);
@@ -182,10 +182,10 @@ void Subproblem::recall() {
 double Subproblem::search_kinks(Direction& direction) {
   std::vector<double>& x = direction.x;
   const std::vector<std::int32_t>& subset = direction.support.members;
-  double slope = sum_rows([&](std::int64_t begin, std::int64_t end) {
+  double slope = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
     return kernels().float_dense_dot(Zx_.data() + begin, Zd_.data() + begin, end - begin);
   });
-  double curvature = sum_rows([&](std::int64_t begin, std::int64_t end) {
+  double curvature = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
     return kernels().float_dense_dot(Zx_.data() + begin, Zx_.data() + begin, end - begin);
   });
   struct Kink {

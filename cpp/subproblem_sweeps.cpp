@@ -26,7 +26,7 @@ double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* resid
 
 // One wide column after the other, each shared by slabs of rows.
 double Subproblem::sweep_wide(bool support_only) {
-  const std::int64_t n_slabs = slices_.count();
+  const std::int64_t n_slabs = rows_.slices().count();
   const auto run_slabs = [&](std::int64_t work, auto&& f) {  // a few slabs at a time where they hold little
     const std::int64_t n_parts = std::clamp<std::int64_t>(work / 20000, 1, std::min<std::int64_t>(n_slabs, 16));
     team_.for_work(n_parts, work, [&](std::int64_t part) {
@@ -43,7 +43,7 @@ double Subproblem::sweep_wide(bool support_only) {
     run_slabs(column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       partial[static_cast<std::size_t>(slab)] =
-          column.dense ? kernels().float_dense_dot(z + at, Zd_.data() + slices_.begin(slab), count)
+          column.dense ? kernels().float_dense_dot(z + at, Zd_.data() + rows_.slices().begin(slab), count)
                        : kernels().float_dot(column.at + at, z + at, count, Zd_.data());
     });
     double grad = column.grad + column.extra * column.step();
@@ -56,7 +56,7 @@ double Subproblem::sweep_wide(bool support_only) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
       const auto length = static_cast<float>(step);
       if (column.dense) {
-        kernels().float_dense_axpy(z + at, length, Zd_.data() + slices_.begin(slab), count);
+        kernels().float_dense_axpy(z + at, length, Zd_.data() + rows_.slices().begin(slab), count);
       } else {
         kernels().float_axpy(column.at + at, z + at, count, length, Zd_.data());
       }
@@ -105,11 +105,11 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
   const std::size_t n_blocks = linear.size();
   const std::size_t n_entries = n_blocks * n_blocks + n_blocks;
   std::vector<double> partial(n_entries * 64);
-  team_.for_work(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
+  team_.for_work(rows_.slices().count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
     constexpr std::int64_t chunk = 1024;
     double* sums = partial.data() + n_entries * static_cast<std::size_t>(slice);
-    for (std::int64_t first = slices_.begin(slice); first < slices_.end(slice); first += chunk) {
-      const std::int64_t count = std::min(chunk, slices_.end(slice) - first);
+    for (std::int64_t first = rows_.slices().begin(slice); first < rows_.slices().end(slice); first += chunk) {
+      const std::int64_t count = std::min(chunk, rows_.slices().end(slice) - first);
       const float* base = Zd_.data() + first;
       for (std::size_t b = 0; b < n_blocks; ++b) {
         float* own = private_[b].data() + first;
@@ -122,7 +122,7 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
     }
   });
   std::vector<double> gram(n_blocks * n_blocks), slope(n_blocks);
-  for (std::int64_t slice = 0; slice < slices_.count(); ++slice) {
+  for (std::int64_t slice = 0; slice < rows_.slices().count(); ++slice) {
     const double* sums = partial.data() + n_entries * static_cast<std::size_t>(slice);
     for (std::size_t b = 0; b < n_blocks; ++b) {
       for (std::size_t c = 0; c <= b; ++c) gram[b * n_blocks + c] += sums[b * n_blocks + c];
@@ -167,8 +167,8 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
       if (tau[b] < 1) columns[k].point = old_points_[k] + tau[b] * (columns[k].point - old_points_[k]);
     }
   }
-  team_.for_work(slices_.count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
-    const std::int64_t first = slices_.begin(slice), count = slices_.end(slice) - first;
+  team_.for_work(rows_.slices().count(), n_rows_ * static_cast<std::int64_t>(n_blocks), [&](std::int64_t slice) {
+    const std::int64_t first = rows_.slices().begin(slice), count = rows_.slices().end(slice) - first;
     for (std::size_t b = 0; b < n_blocks; ++b) {
       if (tau[b] > 0) {
         kernels().float_dense_axpy(private_[b].data() + first, static_cast<float>(tau[b]), Zd_.data() + first, count);

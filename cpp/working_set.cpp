@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "blockgreedy/candidates.hpp"
+#include "blockgreedy/dual_point.hpp"
 #include "blockgreedy/model_copy.hpp"
+#include "blockgreedy/rows.hpp"
 #include "blockgreedy/subproblem.hpp"
 
 namespace blockgreedy {
@@ -20,8 +21,9 @@ class Solver final : public WorkingSet {
         target_(target),
         options_(options),
         team_(team),
-        slices_(view.n_rows),
+        rows_(view.n_rows, team),
         candidates_(view, target, team),
+        proof_(view, target, team, candidates_, dual, dual_value),
         copy_(view, team),
         model_(team) {
     const auto n = static_cast<std::size_t>(view.n_rows);
@@ -33,9 +35,7 @@ class Solver final : public WorkingSet {
   void start(double* w, double b) override {
     w_ = w;
     intercept = b;
-    const std::int64_t n = view_.n_rows;
-    for_rows(
-        [&](std::int64_t i) { t_[static_cast<std::size_t>(i)] = b + (target_.offset ? target_.offset[i] : 0.0); });
+    rows_.for_each([&](std::size_t i) { t_[i] = b + (target_.offset ? target_.offset[i] : 0.0); });
     double penalty = 0;
     n_support = 0;
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
@@ -54,14 +54,13 @@ class Solver final : public WorkingSet {
     candidates_.begin(theta_.data(), w_, at_zero, room(), found_);
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
-    dual.assign(static_cast<std::size_t>(n), 0.0);
-    dual_value = 0;  // θ = 0 is always feasible, and proves that the objective is at least 0
+    proof_.reset();
     certify();
   }
 
   void certify_anyway() override {
-    copy_rows(theta_, new_theta_);
-    try_point(new_theta_, moved_, 2);
+    rows_.copy(theta_, new_theta_);
+    proof_.try_point(new_theta_, moved_, 2, here());
   }
   const std::vector<double>& predictions() const override { return t_; }
 
@@ -92,7 +91,7 @@ class Solver final : public WorkingSet {
     ++n_iter;
     if (hopeful_) {
       clock.next(Phase::certificate);
-      try_point(candidate_, candidate_moved_, 2);
+      proof_.try_point(candidate_, candidate_moved_, 2, here());
       if (objective - dual_value <= tol_) return true;
       failed_ = predicted;
     }
@@ -127,34 +126,6 @@ class Solver final : public WorkingSet {
     double since_;
   };
 
-  template <class F>
-  double sum_rows(std::int64_t cost, F&& f) {
-    std::array<double, 64> partial{};
-    team_.for_work(slices_.count(), view_.n_rows * cost, [&](std::int64_t slice) {
-      partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
-    });
-    double sum = 0;
-    for (double v : partial) sum += v;
-    return sum;
-  }
-
-  template <class F>
-  void for_rows(F&& f) {
-    team_.for_work(slices_.count(), view_.n_rows, [&](std::int64_t slice) {
-      for (std::int64_t i = slices_.begin(slice); i < slices_.end(slice); ++i) f(i);
-    });
-  }
-
-  void copy_rows(const std::vector<double>& from, std::vector<double>& to) {
-    for_rows([&](std::int64_t i) { to[static_cast<std::size_t>(i)] = from[static_cast<std::size_t>(i)]; });
-  }
-
-  double row_product(const double* a, const double* b) {
-    return sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
-      return std::inner_product(a + begin, a + end, b + begin, 0.0);
-    });
-  }
-
   // What RowTerms should beware of: see the losses.
   double caution() const {
     if (target_.loss.kind == LossKind::logistic) return careful_ ? -1.0 : -infinity;
@@ -168,7 +139,7 @@ class Solver final : public WorkingSet {
                       t_.data(),          direction,           step,
                       theta.data(),       root.data()};
     const auto advance_rows = loss_kernels(target_.loss).advance;
-    return sum_rows(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(rows, begin, end); });
+    return rows_.sum(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(rows, begin, end); });
   }
 
   // How many columns may join the working set.
@@ -191,7 +162,7 @@ class Solver final : public WorkingSet {
     auto& columns = model_.columns;
     columns.clear();
     if (target_.fit_intercept) {
-      const double grad = sum_rows(
+      const double grad = rows_.sum(
           1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(theta_.data() + begin, end - begin); });
       columns.push_back({-1, true, 0, n, grad, 0, intercept, intercept, {0, 0, -infinity, infinity}});
     }
@@ -316,8 +287,7 @@ class Solver final : public WorkingSet {
   void remember_bends(double size) {
     bends_.resize(theta_.size());
     has_bends_ = true;
-    for_rows([&](std::int64_t row) {
-      const auto i = static_cast<std::size_t>(row);
+    rows_.for_each([&](std::size_t i) {
       const double secant = (new_theta_[i] - theta_[i]) / (size * Xd_[i]);
       if (secant > 0) bends_[i] = std::max(bends_[i], static_cast<float>(std::sqrt(secant)));
     });
@@ -327,7 +297,7 @@ class Solver final : public WorkingSet {
   void keep_bends(bool full_step) {
     if (!has_bends_) return;
     const float fade = full_step ? 0.3F : 1.0F;
-    const double left = sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
+    const double left = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
       double count = 0;
       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
         bends_[i] *= fade;
@@ -343,11 +313,10 @@ class Solver final : public WorkingSet {
   // The dual point that belongs to the model's solution: of second order where θ at the new weights is of first.
   void linearise() {
     candidate_.resize(theta_.size());
-    for_rows([&](std::int64_t row) {
-      const auto i = static_cast<std::size_t>(row);
+    rows_.for_each([&](std::size_t i) {
       candidate_[i] = theta_[i] + static_cast<double>(root_[i]) * static_cast<double>(root_[i]) * Xd_[i];
     });
-    into_domain(candidate_);
+    proof_.into_domain(candidate_);
     candidate_moved_ = travel_between(candidate_.data(), theta_.data(), view_.n_rows, team_);
   }
 
@@ -373,8 +342,8 @@ class Solver final : public WorkingSet {
     const float* root = root_.data();
     double size = 0, reached = objective;
     for (int k = 0; k < 20; ++k) {
-      double slope = row_product(theta, Xd_.data());
-      const double curvature = sum_rows(2, [&](std::int64_t begin, std::int64_t end) {
+      double slope = rows_.product(theta, Xd_.data());
+      const double curvature = rows_.sum(2, [&](std::int64_t begin, std::int64_t end) {
         double sum = 0;
         for (std::int64_t i = begin; i < end; ++i) {
           const double v = static_cast<double>(root[i]) * Xd_[static_cast<std::size_t>(i)];
@@ -446,7 +415,7 @@ class Solver final : public WorkingSet {
     objective = reached;
     const Travel moved = travel_between(new_theta_.data(), theta_.data(), view_.n_rows, team_);
     for (std::size_t k = 0; k < moved.size(); ++k) moved_[k] += moved[k];
-    for_rows([&](std::int64_t i) { t_[static_cast<std::size_t>(i)] += size * Xd_[static_cast<std::size_t>(i)]; });
+    rows_.for_each([&](std::size_t i) { t_[i] += size * Xd_[i]; });
     theta_.swap(new_theta_);
     root_.swap(new_root_);
     if (!going_on) keep_bends(size >= 1);
@@ -466,12 +435,12 @@ class Solver final : public WorkingSet {
     }
     const auto n = static_cast<std::size_t>(view_.n_rows);
     if (is_tall(view_.n_rows)) {  // private sums would cost more than finding the rows of a slice
-      team_.for_work(slices_.count(), work, [&](std::int64_t slice) {
+      team_.for_work(rows_.slices().count(), work, [&](std::int64_t slice) {
         double* out = Xd_.data();
-        std::fill(out + slices_.begin(slice), out + slices_.end(slice), intercept_step);
+        std::fill(out + rows_.slices().begin(slice), out + rows_.slices().end(slice), intercept_step);
         for (const Move& move : moving_) {
           const double step = move.step;
-          view_.for_each_nonzero(move.feature, slices_.begin(slice), slices_.end(slice),
+          view_.for_each_nonzero(move.feature, rows_.slices().begin(slice), rows_.slices().end(slice),
                                  [=](std::int32_t i, double x) { out[i] += step * x; });
         }
       });
@@ -493,11 +462,11 @@ class Solver final : public WorkingSet {
       }
     });
     if (n_parts > 1) {
-      team_.for_work(slices_.count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
+      team_.for_work(rows_.slices().count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
         for (std::int64_t part = 1; part < n_parts; ++part) {
           const double* from = partial_Xd_[static_cast<std::size_t>(part - 1)].data();
           double* to = Xd_.data();
-          for (std::int64_t i = slices_.begin(slice); i < slices_.end(slice); ++i) to[i] += from[i];
+          for (std::int64_t i = rows_.slices().begin(slice); i < rows_.slices().end(slice); ++i) to[i] += from[i];
         }
       });
     }
@@ -508,9 +477,11 @@ class Solver final : public WorkingSet {
     std::vector<double> values(zeros.size());
     loss_kernels(target_.loss).values(target_.y, zeros.data(), view_.n_rows, target_.loss.delta, values.data());
     double sum = 0;
-    for (std::int64_t i = 0; i < view_.n_rows; ++i) sum += row_weight(i) * values[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < view_.n_rows; ++i) sum += proof_.row_weight(i) * values[static_cast<std::size_t>(i)];
     return sum;
   }
+
+  typename DualPoint<View>::Where here() const { return {root_, found_.support, n_support, objective - tol_}; }
 
   // Looks for a dual point good enough to end the solve, if there is hope for one.
   void certify() {
@@ -528,201 +499,9 @@ class Solver final : public WorkingSet {
     for (const Looked& entry : found_.proposals) count_in(entry);
     const double to_scale = size * found_.worst / (1 + found_.worst);
     if (std::fabs(complementarity) + to_scale <= tol_) {
-      copy_rows(theta_, new_theta_);
-      try_point(new_theta_, {}, 0);
+      rows_.copy(theta_, new_theta_);
+      proof_.try_point(new_theta_, {}, 0, here());
     }
-  }
-
-  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. `moved` says how far it
-  // is from the θ of the last look.
-  void try_point(std::vector<double>& point, Travel moved, int n_repairs) {
-    const bool has_equalities = target_.fit_intercept || has_unpenalised();
-    const auto move = [&](auto&& change) {
-      std::vector<double>& before = Xd_;
-      copy_rows(point, before);
-      change();
-      into_domain(point);
-      const Travel more = travel_between(point.data(), before.data(), view_.n_rows, team_);
-      for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += more[k];
-    };
-    for (int round = 0;; ++round) {
-      if (has_equalities) {
-        move([&] { keep_equalities(point); });
-        if (!keeps_equalities(point)) return;
-      }
-      find_broken(point, moved);
-      keep_if_better(point);
-      if (round == n_repairs || broken_.empty() || objective - dual_value <= tol_) return;
-      // Where very many are broken the weights are not there yet.
-      if (static_cast<std::int64_t>(broken_.size()) > 1000 + n_support / 8) return;
-      move([&] {
-        for (const Move& entry : broken_) project(point, entry.feature, false);
-      });
-    }
-  }
-
-  // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if that proves more.
-  void keep_if_better(const std::vector<double>& point) {
-    double worst = 0;
-    for (const Move& entry : broken_) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      if (penalty.l1 > 0 && limits_dual(penalty, entry.step))
-        worst = std::max(worst, std::fabs(entry.step) / penalty.l1);
-    }
-    const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
-    double value = -conjugate(point, scale);
-    if (target_.offset) {
-      value += scale * row_product(point.data(), target_.offset);
-    }
-    for (const Move& entry : broken_) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      if (!limits_dual(penalty, entry.step)) value -= penalty.conjugate(-scale * entry.step);
-    }
-    if (!(value > dual_value)) return;
-    dual_value = value;
-    for_rows([&](std::int64_t i) { dual[static_cast<std::size_t>(i)] = scale * point[static_cast<std::size_t>(i)]; });
-  }
-
-  // The columns whose product with the point is beyond their threshold, with these products.
-  void find_broken(const std::vector<double>& point, const Travel& moved) {
-    products_.resize(static_cast<std::size_t>(n_column_parts));
-    for (auto& part : products_) part.clear();
-    // Products are counted as large as rounding may make them elsewhere.
-    const double rounding = 2e-15 * std::sqrt(row_product(point.data(), point.data()));
-    candidates_.visit_within(point.data(), moved,
-                             [&](std::int64_t part, std::int32_t j, double norm, double product) {
-                               const CoordinatePenalty penalty = target_.penalty.at(j);
-                               product += std::copysign(rounding * norm, product);
-                               if (std::fabs(product) > penalty.l1)
-                                 products_[static_cast<std::size_t>(part)].push_back({j, product});
-                             });
-    broken_.clear();
-    for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
-  }
-
-  bool has_unpenalised() const {
-    return std::any_of(found_.support.begin(), found_.support.end(), [&](const Looked& entry) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      return penalty.l1 == 0 && penalty.l2 == 0;
-    });
-  }
-
-  // Projection onto the constraint of one column, weighted with the curvatures: rows that can hardly move stay, and
-  // the move is what a coordinate step of the weights would do to θ.
-  void project(std::vector<double>& point, std::int32_t feature, bool equality) {
-    double* theta = point.data();
-    const float* root = root_.data();
-    // Long columns are shared by slices of rows.
-    const auto sum_over = [&](auto&& f) {
-      if (!is_tall(view_.n_rows) || view_.count(feature) < min_parallel_work) {
-        double sum = 0;
-        view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
-        return sum;
-      }
-      return sum_rows(1, [&](std::int64_t begin, std::int64_t end) {
-        double sum = 0;
-        view_.for_each_nonzero(feature, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
-        return sum;
-      });
-    };
-    const CoordinatePenalty penalty = target_.penalty.at(feature);
-    const double product = sum_over([=](std::int32_t i, double x) { return x * theta[i]; });
-    const double excess = equality ? product : std::fabs(product) - penalty.l1;
-    if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
-    const double curvature = sum_over([=](std::int32_t i, double x) {
-      const double z = x * static_cast<double>(root[i]);
-      return z * z;
-    });
-    if (!(curvature > 0)) return;
-    const double step = (equality || product > 0 ? excess : -excess) / curvature;
-    sum_over([=](std::int32_t i, double x) {
-      theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
-      return 0.0;
-    });
-  }
-
-  // Projections onto the constraints of the intercept and the unpenalised columns, until they are kept.
-  void keep_equalities(std::vector<double>& point) {
-    const int most = has_unpenalised() ? 50 : 2;
-    for (int round = 0; round < most && (round == 0 || !keeps_equalities(point)); ++round) {
-      for (const Looked& entry : found_.support) {
-        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-        if (penalty.l1 == 0 && penalty.l2 == 0) project(point, entry.feature, true);
-      }
-      if (!target_.fit_intercept) continue;
-      double sum = 0, curvature = 0;
-      for (std::size_t i = 0; i < point.size(); ++i) {
-        sum += point[i];
-        curvature += static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
-      }
-      const double step = sum / curvature;
-      for (std::size_t i = 0; i < point.size(); ++i) {
-        point[i] -= step * static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
-      }
-    }
-  }
-
-  // To a tenth of what the check in certificate.py allows.
-  bool keeps_equalities(const std::vector<double>& point) {
-    const double length = std::sqrt(row_product(point.data(), point.data()));
-    constexpr double rounding = 1e-13;
-    if (target_.fit_intercept) {
-      const double sum = std::accumulate(point.begin(), point.end(), 0.0);
-      if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
-    }
-    for (const Looked& entry : found_.support) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      if (penalty.l1 != 0 || penalty.l2 != 0) continue;
-      const double product = column_dot(view_, entry.feature, point.data());
-      if (limits_dual(penalty, product) && !(std::fabs(product) <= rounding * length * entry.norm)) return false;
-    }
-    return true;
-  }
-
-  double row_weight(std::int64_t i) const {
-    return target_.row_weights ? target_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
-  }
-
-  // Calls f(first, count, u) with u = θ/ω brought into the conjugate's domain, rows a few at a time; sums what f
-  // returns.
-  template <class F>
-  double sum_inside(const std::vector<double>& point, double scale, F&& f) {
-    return sum_rows(8, [&](std::int64_t begin, std::int64_t end) {
-      constexpr std::int64_t chunk = 256;
-      std::array<double, chunk> u;
-      double sum = 0;
-      for (std::int64_t first = begin; first < end; first += chunk) {
-        const std::int64_t count = std::min(chunk, end - first);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const double weight = row_weight(first + i);
-          u[static_cast<std::size_t>(i)] =
-              weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
-        }
-        loss_kernels(target_.loss).into_domain(target_.y + first, u.data(), count, target_.loss.delta);
-        sum += f(first, count, u.data());
-      }
-      return sum;
-    });
-  }
-
-  void into_domain(std::vector<double>& point) {
-    if (target_.loss.kind == LossKind::squared) return;  // no bounds
-    sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      for (std::int64_t i = 0; i < count; ++i)
-        point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
-      return 0.0;
-    });
-  }
-
-  // Σ ω loss*(y, scale·θ/ω)
-  double conjugate(const std::vector<double>& point, double scale) {
-    return sum_inside(point, scale, [&](std::int64_t first, std::int64_t count, const double* u) {
-      std::array<double, 256> value;
-      loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
-      double sum = 0;
-      for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
-      return sum;
-    });
   }
 
   struct Move {
@@ -734,8 +513,9 @@ class Solver final : public WorkingSet {
   const Target& target_;
   WorkingSetOptions options_;
   ThreadTeam& team_;
-  RowSlices slices_;
+  Rows rows_;
   Candidates<View> candidates_;
+  DualPoint<View> proof_;
   ModelCopy<View> copy_;
   Subproblem model_;
   double* w_ = nullptr;
@@ -760,8 +540,6 @@ class Solver final : public WorkingSet {
   Travel moved_{};  // θ, since the last look
   std::vector<Looked> chosen_;
   std::vector<Move> moving_;
-  std::vector<std::vector<Move>> products_;  // of the columns that a dual point breaks, by part
-  std::vector<Move> broken_;                 // all of them
   bool hopeful_ = false;
   std::vector<double> candidate_;  // for the dual point
   Travel candidate_moved_{};       // its distance from the θ of the last look

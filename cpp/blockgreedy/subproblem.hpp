@@ -8,7 +8,6 @@
 // left once signs are fixed. Everything depends on the blocks and slices, never on who executes them.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "blockgreedy/kernels.hpp"
 #include "blockgreedy/model.hpp"
 #include "blockgreedy/penalties.hpp"
+#include "blockgreedy/rows.hpp"
 #include "blockgreedy/threads.hpp"
 
 namespace blockgreedy {
@@ -51,11 +51,11 @@ struct ModelColumn {
 
 class Subproblem {
  public:
-  explicit Subproblem(ThreadTeam& team) : slices_(1), team_(team), gram_(team) {}
+  explicit Subproblem(ThreadTeam& team) : rows_(1, team), team_(team), gram_(team) {}
 
   void set_rows(std::int64_t n_rows) {
     n_rows_ = n_rows;
-    slices_ = RowSlices(n_rows);
+    rows_ = Rows(n_rows, team_);
   }
 
   std::vector<ModelColumn> columns;  // in order of blocks
@@ -138,21 +138,10 @@ class Subproblem {
   void cut_rounds();
   double sweep_wide(bool support_only);
   double join_blocks(const std::vector<double>& linear, const std::vector<double>& quadratic, std::int64_t round);
-  // Σ over fixed runs of rows of f(begin, end).
-  template <class F>
-  double sum_rows(F&& f) {
-    std::array<double, 64> partial{};
-    team_.for_work(slices_.count(), n_rows_, [&](std::int64_t slice) {
-      partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
-    });
-    double sum = 0;
-    for (double v : partial) sum += v;
-    return sum;
-  }
 
   CurvatureMemory memory_{48};
   std::int64_t n_rows_ = 0;
-  RowSlices slices_;
+  Rows rows_;
   ThreadTeam& team_;
   std::int64_t n_nonzeros_ = 0;
   // Not initialised: what dense columns and dropped rows leave unused is never touched, so it costs no memory.

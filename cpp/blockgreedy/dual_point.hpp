@@ -1,0 +1,256 @@
+// The best dual point so far, and the search for a better one. A point proves something only if it keeps the
+// constraints |x_j·θ| ≤ threshold_j of all columns; see "The proof" in docs/default-solver.md.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "blockgreedy/candidates.hpp"
+#include "blockgreedy/model.hpp"
+#include "blockgreedy/rows.hpp"
+
+namespace blockgreedy {
+
+template <class View>
+class DualPoint {
+ public:
+  // `dual` and `value` are where the result belongs.
+  DualPoint(const View& view, const Target& target, ThreadTeam& team, Candidates<View>& candidates,
+            std::vector<double>& dual, double& value)
+      : view_(view),
+        target_(target),
+        team_(team),
+        rows_(view.n_rows, team),
+        candidates_(candidates),
+        dual_(dual),
+        value_(value) {}
+
+  // θ = 0 is always feasible, and proves that the objective is at least 0.
+  void reset() {
+    dual_.assign(static_cast<std::size_t>(view_.n_rows), 0.0);
+    value_ = 0;
+  }
+
+  // Where the solve stands.
+  struct Where {
+    const std::vector<float>& root;      // √curvature of each row
+    const std::vector<Looked>& support;  // unpenalised columns among it
+    std::int64_t n_support;
+    double enough;  // a dual value of this ends the solve
+  };
+
+  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. `moved` says how far it
+  // is from the θ of the last look.
+  void try_point(std::vector<double>& point, Travel moved, int n_repairs, const Where& where) {
+    const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
+    const bool has_equalities = target_.fit_intercept || !unpenalised.empty();
+    const auto move = [&](auto&& change) {
+      std::vector<double>& before = before_;
+      before.resize(point.size());
+      rows_.copy(point, before);
+      change();
+      into_domain(point);
+      const Travel more = travel_between(point.data(), before.data(), view_.n_rows, team_);
+      for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += more[k];
+    };
+    for (int round = 0;; ++round) {
+      if (has_equalities) {
+        move([&] { keep_equalities(point, where, unpenalised); });
+        if (!keeps_equalities(point, unpenalised)) return;
+      }
+      find_broken(point, moved);
+      keep_if_better(point);
+      if (round == n_repairs || broken_.empty() || value_ >= where.enough) return;
+      // Where very many are broken the weights are not there yet.
+      if (static_cast<std::int64_t>(broken_.size()) > 1000 + where.n_support / 8) return;
+      move([&] {
+        for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
+      });
+    }
+  }
+
+  // Into the domain of the loss's conjugate.
+  void into_domain(std::vector<double>& point) {
+    if (target_.loss.kind == LossKind::squared) return;  // no bounds
+    sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      for (std::int64_t i = 0; i < count; ++i)
+        point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
+      return 0.0;
+    });
+  }
+
+  double row_weight(std::int64_t i) const {
+    return target_.row_weights ? target_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
+  }
+
+ private:
+  struct Broken {
+    std::int32_t feature;
+    double product;
+  };
+
+  // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if that proves more.
+  void keep_if_better(const std::vector<double>& point) {
+    double worst = 0;
+    for (const Broken& entry : broken_) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (penalty.l1 > 0 && limits_dual(penalty, entry.product))
+        worst = std::max(worst, std::fabs(entry.product) / penalty.l1);
+    }
+    const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
+    double value = -conjugate(point, scale);
+    if (target_.offset) {
+      value += scale * rows_.product(point.data(), target_.offset);
+    }
+    for (const Broken& entry : broken_) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-scale * entry.product);
+    }
+    if (!(value > value_)) return;
+    value_ = value;
+    rows_.for_each([&](std::size_t i) { dual_[i] = scale * point[i]; });
+  }
+
+  // The columns whose product with the point is beyond their threshold, with these products.
+  void find_broken(const std::vector<double>& point, const Travel& moved) {
+    products_.resize(static_cast<std::size_t>(n_column_parts));
+    for (auto& part : products_) part.clear();
+    // Products are counted as large as rounding may make them elsewhere.
+    const double rounding = 2e-15 * std::sqrt(rows_.product(point.data(), point.data()));
+    candidates_.visit_within(point.data(), moved,
+                             [&](std::int64_t part, std::int32_t j, double norm, double product) {
+                               const CoordinatePenalty penalty = target_.penalty.at(j);
+                               product += std::copysign(rounding * norm, product);
+                               if (std::fabs(product) > penalty.l1)
+                                 products_[static_cast<std::size_t>(part)].push_back({j, product});
+                             });
+    broken_.clear();
+    for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
+  }
+
+  std::vector<std::int32_t> unpenalised_of(const Where& where) const {
+    std::vector<std::int32_t> features;
+    for (const Looked& entry : where.support) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (penalty.l1 == 0 && penalty.l2 == 0) features.push_back(entry.feature);
+    }
+    return features;
+  }
+
+  // Projection onto the constraint of one column, weighted with the curvatures: rows that can hardly move stay, and
+  // the move is what a coordinate step of the weights would do to θ.
+  void project(std::vector<double>& point, std::int32_t feature, const std::vector<float>& roots, bool equality) {
+    double* theta = point.data();
+    const float* root = roots.data();
+    // Long columns are shared by slices of rows.
+    const auto sum_over = [&](auto&& f) {
+      if (!is_tall(view_.n_rows) || view_.count(feature) < min_parallel_work) {
+        double sum = 0;
+        view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
+        return sum;
+      }
+      return rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        view_.for_each_nonzero(feature, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
+        return sum;
+      });
+    };
+    const CoordinatePenalty penalty = target_.penalty.at(feature);
+    const double product = sum_over([=](std::int32_t i, double x) { return x * theta[i]; });
+    const double excess = equality ? product : std::fabs(product) - penalty.l1;
+    if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
+    const double curvature = sum_over([=](std::int32_t i, double x) {
+      const double z = x * static_cast<double>(root[i]);
+      return z * z;
+    });
+    if (!(curvature > 0)) return;
+    const double step = (equality || product > 0 ? excess : -excess) / curvature;
+    sum_over([=](std::int32_t i, double x) {
+      theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      return 0.0;
+    });
+  }
+
+  // Projections onto the constraints of the intercept and the unpenalised columns, until they are kept.
+  void keep_equalities(std::vector<double>& point, const Where& where, const std::vector<std::int32_t>& unpenalised) {
+    const int most = unpenalised.empty() ? 2 : 50;
+    for (int round = 0; round < most && (round == 0 || !keeps_equalities(point, unpenalised)); ++round) {
+      for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
+      if (!target_.fit_intercept) continue;
+      double sum = 0, curvature = 0;
+      const auto square = [](float v) { return static_cast<double>(v) * static_cast<double>(v); };
+      for (std::size_t i = 0; i < point.size(); ++i) {
+        sum += point[i];
+        curvature += square(where.root[i]);
+      }
+      const double step = sum / curvature;
+      for (std::size_t i = 0; i < point.size(); ++i) point[i] -= step * square(where.root[i]);
+    }
+  }
+
+  // To a tenth of what the check in certificate.py allows.
+  bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised) {
+    const double length = std::sqrt(rows_.product(point.data(), point.data()));
+    constexpr double rounding = 1e-13;
+    if (target_.fit_intercept) {
+      const double sum = std::accumulate(point.begin(), point.end(), 0.0);
+      if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
+    }
+    for (std::int32_t feature : unpenalised) {
+      const double product = column_dot(view_, feature, point.data());
+      const double norm = std::sqrt(column_squared_norm(view_, feature));
+      if (limits_dual(target_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
+        return false;
+    }
+    return true;
+  }
+
+  // Calls f(first, count, u) with u = θ/ω brought into the conjugate's domain, rows a few at a time; sums what f
+  // returns.
+  template <class F>
+  double sum_inside(const std::vector<double>& point, double scale, F&& f) {
+    return rows_.sum(8, [&](std::int64_t begin, std::int64_t end) {
+      constexpr std::int64_t chunk = 256;
+      std::array<double, chunk> u;
+      double sum = 0;
+      for (std::int64_t first = begin; first < end; first += chunk) {
+        const std::int64_t count = std::min(chunk, end - first);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const double weight = row_weight(first + i);
+          u[static_cast<std::size_t>(i)] =
+              weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+        }
+        loss_kernels(target_.loss).into_domain(target_.y + first, u.data(), count, target_.loss.delta);
+        sum += f(first, count, u.data());
+      }
+      return sum;
+    });
+  }
+
+  // Σ ω loss*(y, scale·θ/ω)
+  double conjugate(const std::vector<double>& point, double scale) {
+    return sum_inside(point, scale, [&](std::int64_t first, std::int64_t count, const double* u) {
+      std::array<double, 256> value;
+      loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
+      double sum = 0;
+      for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
+      return sum;
+    });
+  }
+
+  View view_;
+  const Target& target_;
+  ThreadTeam& team_;
+  Rows rows_;
+  Candidates<View>& candidates_;
+  std::vector<double>& dual_;
+  double& value_;
+  std::vector<double> before_;
+  std::vector<std::vector<Broken>> products_;  // by part
+  std::vector<Broken> broken_;                 // all of them
+};
+
+}  // namespace blockgreedy
