@@ -481,7 +481,7 @@ class Solver final : public WorkingSet {
     return sum;
   }
 
-  typename DualPoint<View>::Where here() const { return {root_, found_.support, n_support, objective - tol_}; }
+  typename DualPoint<View>::Where here() { return {root_, found_.support, n_support, objective - tol_, Xd_}; }
 
   // Looks for a dual point good enough to end the solve, if there is hope for one.
   void certify() {

@@ -39,7 +39,8 @@ class DualPoint {
     const std::vector<float>& root;      // √curvature of each row
     const std::vector<Looked>& support;  // unpenalised columns among it
     std::int64_t n_support;
-    double enough;  // a dual value of this ends the solve
+    double enough;                // a dual value of this ends the solve
+    std::vector<double>& before;  // scratch, a number for each row
   };
 
   // Looks for a dual point: the given one, then moved towards the constraints that it breaks. `moved` says how far it
@@ -48,12 +49,10 @@ class DualPoint {
     const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
     const bool has_equalities = target_.fit_intercept || !unpenalised.empty();
     const auto move = [&](auto&& change) {
-      std::vector<double>& before = before_;
-      before.resize(point.size());
-      rows_.copy(point, before);
+      rows_.copy(point, where.before);
       change();
       into_domain(point);
-      const Travel more = travel_between(point.data(), before.data(), view_.n_rows, team_);
+      const Travel more = travel_between(point.data(), where.before.data(), view_.n_rows, team_);
       for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += more[k];
     };
     for (int round = 0;; ++round) {
@@ -248,7 +247,6 @@ class DualPoint {
   Candidates<View>& candidates_;
   std::vector<double>& dual_;
   double& value_;
-  std::vector<double> before_;
   std::vector<std::vector<Broken>> products_;  // by part
   std::vector<Broken> broken_;                 // all of them
 };
