@@ -84,7 +84,10 @@ class Solver final : public WorkingSet {
     if (hopeful_ && only_proof && !truncated_) polish(clock);
     if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
     clock.next(Phase::rows);
+    const double before = objective;
     if (!search_line() && !(n_tiny_ == 0 && search_line_of_sweeps())) return false;
+    // Promises that are not kept may hide that the end is reached.
+    const bool idle = !hopeful_ && before - objective <= 0.02 * tol_ && ++n_idle_ % 4 == 0;
     nonzeros_touched = candidates_.nonzeros_touched + model_.nonzeros_touched;
     n_cg = model_.cg_iterations;
     stale_ = true;
@@ -94,6 +97,10 @@ class Solver final : public WorkingSet {
       proof_.try_point(candidate_, candidate_moved_, 2, here());
       if (objective - dual_value <= tol_) return true;
       failed_ = predicted;
+    }
+    if (idle) {
+      clock.next(Phase::certificate);
+      certify_anyway();
     }
     clock.next(Phase::gradients);
     look();
@@ -526,6 +533,7 @@ class Solver final : public WorkingSet {
   double relative_decrease_ = 1;
   double most_dropped_ = 0.02;  // share of the curvature that rows left out of a model may hold
   int n_waits_ = 0;             // iterations without an attempt at a proof, when only that was missing
+  int n_idle_ = 0;              // iterations that gained next to nothing, without an attempt
   std::int64_t patience_ = 1;   // grows when the proof does not come
   double effort_ = 1, last_decrease_ = infinity;
   bool truncated_ = false;

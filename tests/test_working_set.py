@@ -78,6 +78,7 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
     tol=st.sampled_from([1e-4, 1e-6, 1e-8]),
 )
 @example(514, "logistic", "both", "mixed", "mixed", 0.0, False, "csc", np.float32, 1e-4, 1e-6)  # copies of a column
+@example(16903, "logistic", "both", "unpenalised", "none", 0.0, True, "csc", np.float64, 1e-4, 1e-8)  # no minimum: w → ∞
 def test_any_problem_is_solved_and_proved(seed, loss, rows, weights, box, l2, intercept, form, dtype, ratio, tol):
     case = make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype)
     problem = case.problem(form, dtype)
@@ -114,3 +115,20 @@ def test_many_columns_none_of_which_is_missed(loss, ratio, extras):
     if not extras:
         other = bg.solve(case.problem("csc"), "scd", tol=1e-4, max_iter=3_000_000)
         assert -1e-6 <= (other.objective - solution.objective) / problem.null_model.objective <= 1e-4
+
+
+def test_correlated_unpenalised_features_are_certified():
+    """Their equalities are met together; one after the other would take thousands of rounds."""
+    rng = np.random.default_rng(3)
+    n = 400
+    age = rng.uniform(20, 80, n)
+    free = np.column_stack([age, age**2 / 80, age**3 / 6400, (age > 50) * 1.0])
+    X = np.column_stack([free, rng.standard_normal((n, 30))])
+    y = np.where(0.05 * (age - 50) + X[:, 4] + rng.standard_normal(n) > 0, 1.0, -1.0)
+    u = np.r_[np.zeros(4), np.ones(30)]
+    for loss in ("logistic", "squared"):
+        problem = bg.Problem(X, y, loss=loss, alpha=0.02, penalty_weights=u, fit_intercept=True)
+        solution = bg.solve(problem, tol=1e-7, max_iter=60)
+        assert solution.status == "converged", solution.message
+        gap = problem.duality_gap(solution.coef, solution.intercept, dual=solution.dual)
+        assert gap <= 1.001e-7 * problem.null_model.objective

@@ -173,20 +173,78 @@ class DualPoint {
     });
   }
 
-  // Projections onto the constraints of the intercept and the unpenalised columns, until they are kept.
+  // Projects onto the constraints of the intercept and the unpenalised columns, weighted as above: onto all of them
+  // at once, again for what rounding left; where there are very many, onto one after the other.
   void keep_equalities(std::vector<double>& point, const Where& where, const std::vector<std::int32_t>& unpenalised) {
-    const int most = unpenalised.empty() ? 2 : 50;
-    for (int round = 0; round < most && (round == 0 || !keeps_equalities(point, unpenalised)); ++round) {
-      for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
-      if (!target_.fit_intercept) continue;
-      double sum = 0, curvature = 0;
-      const auto square = [](float v) { return static_cast<double>(v) * static_cast<double>(v); };
-      for (std::size_t i = 0; i < point.size(); ++i) {
-        sum += point[i];
-        curvature += square(where.root[i]);
+    constexpr std::size_t many = 64;
+    if (unpenalised.size() > many) {
+      for (int round = 0; round < 50 && !keeps_equalities(point, unpenalised); ++round) {
+        for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
+        if (target_.fit_intercept) project_together(point, where.root, {-1});
       }
-      const double step = sum / curvature;
-      for (std::size_t i = 0; i < point.size(); ++i) point[i] -= step * square(where.root[i]);
+      return;
+    }
+    std::vector<std::int32_t> together;
+    for (int round = 0; round < 3 && (round == 0 || !keeps_equalities(point, unpenalised)); ++round) {
+      together.clear();
+      if (target_.fit_intercept) together.push_back(-1);
+      for (std::int32_t feature : unpenalised) {
+        if (limits_dual(target_.penalty.at(feature), column_dot(view_, feature, point.data())))
+          together.push_back(feature);
+      }
+      project_together(point, where.root, together);
+    }
+  }
+
+  // θ −= D Aᵀ (A D Aᵀ)⁻¹ A θ, with D the curvatures and A these columns (-1: ones).
+  void project_together(std::vector<double>& point, const std::vector<float>& root,
+                        const std::vector<std::int32_t>& features) {
+    const std::size_t k = features.size();
+    const auto visit = [&](std::int32_t feature, auto&& f) {
+      if (feature >= 0) view_.for_each_nonzero(feature, f);
+      else
+        for (std::int32_t i = 0; i < view_.n_rows; ++i) f(i, 1.0);
+    };
+    const auto curvature = [&](std::int32_t i) {
+      const auto v = static_cast<double>(root[static_cast<std::size_t>(i)]);
+      return v * v;
+    };
+    std::vector<double> matrix(k * k), sums(k), spread(k > 1 ? point.size() : 0);
+    for (std::size_t a = 0; a < k; ++a) {
+      double own = 0;
+      visit(features[a], [&](std::int32_t i, double x) {
+        sums[a] += x * point[static_cast<std::size_t>(i)];
+        own += curvature(i) * x * x;
+        if (k > 1) spread[static_cast<std::size_t>(i)] = curvature(i) * x;
+      });
+      matrix[a * k + a] = own;
+      for (std::size_t b = 0; b < a; ++b) {
+        visit(features[b],
+              [&](std::int32_t i, double x) { matrix[a * k + b] += spread[static_cast<std::size_t>(i)] * x; });
+      }
+      if (k > 1) visit(features[a], [&](std::int32_t i, double) { spread[static_cast<std::size_t>(i)] = 0; });
+    }
+    // LDLᵀ in place; what depends on the columns before it is left to them.
+    for (std::size_t a = 0; a < k; ++a) {
+      const double whole = matrix[a * k + a];
+      for (std::size_t b = 0; b < a; ++b) {
+        for (std::size_t c = 0; c < b; ++c)
+          matrix[a * k + b] -= matrix[a * k + c] * matrix[b * k + c] * matrix[c * k + c];
+        matrix[a * k + b] = matrix[b * k + b] > 0 ? matrix[a * k + b] / matrix[b * k + b] : 0.0;
+        matrix[a * k + a] -= matrix[a * k + b] * matrix[a * k + b] * matrix[b * k + b];
+      }
+      if (!(matrix[a * k + a] > 1e-13 * whole)) matrix[a * k + a] = 0;
+    }
+    for (std::size_t a = 0; a < k; ++a) {
+      for (std::size_t b = 0; b < a; ++b) sums[a] -= matrix[a * k + b] * sums[b];
+    }
+    for (std::size_t a = k; a-- > 0;) {
+      sums[a] = matrix[a * k + a] > 0 ? sums[a] / matrix[a * k + a] : 0.0;
+      for (std::size_t b = a + 1; b < k; ++b) sums[a] -= matrix[b * k + a] * sums[b];
+    }
+    for (std::size_t a = 0; a < k; ++a) {
+      visit(features[a],
+            [&](std::int32_t i, double x) { point[static_cast<std::size_t>(i)] -= sums[a] * curvature(i) * x; });
     }
   }
 

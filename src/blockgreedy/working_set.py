@@ -117,7 +117,7 @@ def run_working_set(
             dual, dual_value = point, value
     gap = objective - dual_value
     gap = 0.0 if abs(gap) <= 1e-13 * objective or engine.explained else gap  # rounding, of either sign
-    if status == "stalled" and gap <= tol * engine.f_null:
+    if status not in ("converged", "interrupted") and gap <= tol * engine.f_null:
         status = "converged"
     phases = dict(zip(engine.phases, engine.seconds, strict=True))
     seconds = time.perf_counter() - began
