@@ -78,7 +78,9 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
     tol=st.sampled_from([1e-4, 1e-6, 1e-8]),
 )
 @example(514, "logistic", "both", "mixed", "mixed", 0.0, False, "csc", np.float32, 1e-4, 1e-6)  # copies of a column
-@example(16903, "logistic", "both", "unpenalised", "none", 0.0, True, "csc", np.float64, 1e-4, 1e-8)  # no minimum: w → ∞
+@example(
+    16903, "logistic", "both", "unpenalised", "none", 0.0, True, "csc", np.float64, 1e-4, 1e-8
+)  # no minimum: w → ∞
 def test_any_problem_is_solved_and_proved(seed, loss, rows, weights, box, l2, intercept, form, dtype, ratio, tol):
     case = make_case(seed, loss, rows, weights, box, l2, intercept, ratio, dtype)
     problem = case.problem(form, dtype)
