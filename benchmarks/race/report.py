@@ -60,15 +60,17 @@ def factor(value: float) -> str:
 
 
 def verdict(comparisons: list[Comparison]) -> list[str]:
-    """Median, worst, and every loss by name."""
+    """Median and worst over sparse and over dense cells; every loss by name."""
     k = comparisons[0].n_threads
-    both = [c for c in comparisons if not math.isnan(c.ratio)]
     lines = []
-    if both:
+    for kind in ("sparse", "dense"):
+        both = [c for c in comparisons if not math.isnan(c.ratio) and storage_of(c.cell) == kind]
+        if not both:
+            continue
         worst = min(both, key=lambda c: c.ratio)
         lost = [c for c in both if c.ratio < 1]
         lines.append(
-            f"- {k} thread(s): median {factor(median(c.ratio for c in both))} over {len(both)} cells, "
+            f"- {k} thread(s), {kind}: median {factor(median(c.ratio for c in both))} over {len(both)} cells, "
             f"worst {factor(worst.ratio)} ({name_of(worst.cell)}), best {factor(max(c.ratio for c in both))}; "
             f"lost {len(lost)}"
         )
@@ -84,6 +86,33 @@ def verdict(comparisons: list[Comparison]) -> list[str]:
     ]
     lines += [f"    - no peer reached it: {name_of(c.cell)}" for c in comparisons if not c.peer]
     return lines
+
+
+def storage_of(cell: Cell) -> str:
+    return "dense" if cell[0].startswith("dense") else "sparse"
+
+
+def overview(rows: list[Row]) -> list[str]:
+    """A line per problem and loss: times faster than the best peer of each cell, least … most over alphas."""
+
+    def span(comparisons: list[Comparison]) -> str:
+        ratios = sorted(c.ratio for c in comparisons if not math.isnan(c.ratio))
+        return f"{ratios[0]:.1f} … {ratios[-1]:.1f}" if ratios else "–"
+
+    columns = [(k, target) for k in (1, 2) for target in TARGETS[1:]]
+    found = {column: compare(time_to_target(rows, column[1]), column[0]) for column in columns}
+    kinds = list(dict.fromkeys(row.cell[:2] for row in rows))
+    head = [f"{k} thread{'s' if k > 1 else ''}, to {target:g}" for k, target in columns]
+    lines = [f"| problem | {' | '.join(head)} |", f"|---|{'---|' * len(columns)}"]
+    for problem, loss in kinds:
+        own = [span([c for c in found[column] if c.cell[:2] == (problem, loss)]) for column in columns]
+        lines.append(f"| {problem}, {loss} | {' | '.join(own)} |")
+    medians = [
+        factor(median([c.ratio for c in found[column] if not math.isnan(c.ratio)] or [math.nan]))
+        for column in columns
+    ]
+    lines.append(f"| **median of all cells** | {' | '.join(medians)} |")
+    return [*lines, ""]
 
 
 def name_of(cell: Cell) -> str:
@@ -226,6 +255,7 @@ def load_rows(folder: Path) -> list[Row]:
 def summary(rows: Iterable[Row], about: dict[str, Any]) -> str:
     rows = list(rows)
     lines = ["# The race", "", "Written by `make bench-report`; rows in `race-*.csv`.", "", *setting(about)]
+    lines += ["How many times faster ours is than the best peer of each cell:", "", *overview(rows)]
     for target in TARGETS:
         lines += target_section(rows, target)
     return "\n".join(lines + by_peer(rows, 1e-5) + failures(rows))
