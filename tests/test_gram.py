@@ -38,6 +38,7 @@ def test_the_factor_gives_the_same_solution_with_less_work(loss, options):
     assert short.trace.records[-1].nonzeros_touched < 0.7 * plain.trace.records[-1].nonzeros_touched
 
 
+@pytest.mark.threads
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_threads_do_not_change_a_bit(loss):
     problem = tall(loss, n=20_000, p=70, seed=1)
