@@ -94,7 +94,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
 bool Subproblem::compress(double passes, bool keep, const Gram::Reader& read) {
   const auto m = static_cast<std::int64_t>(columns.size());
   const bool dense = std::all_of(columns.begin(), columns.end(), [](const ModelColumn& c) { return c.dense; });
-  if (!dense || m >= n_rows_) return false;
+  if (!dense || 4 * m > n_rows_) return false;  // the products must stay small beside the columns
   std::vector<std::int32_t> features(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) features[k] = columns[k].feature;
   const double per_entry = m * n_rows_ > 1 << 20 ? 0.4 : 0.15;  // nanoseconds, as in gram.cpp; caches hold the small

@@ -15,7 +15,6 @@ class Rows {
  public:
   Rows(std::int64_t n_rows, ThreadTeam& team) : n_rows_(n_rows), slices_(n_rows), team_(&team) {}
 
-  std::int64_t count() const { return n_rows_; }
   const RowSlices& slices() const { return slices_; }
 
   // Σ over slices of f(begin, end); cost: of a row, compared with adding up a number.
