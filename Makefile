@@ -63,7 +63,8 @@ $(VENV)/tools: pyproject.toml
 	$(BIN)/python tools/requirements.py dev | $(BIN)/python -m pip install -q -r /dev/stdin
 	touch $@
 
-$(VENV)/built: $(VENV)/tools $(SOURCES) CMakeLists.txt
+# The editable install knows the Python files that were there when it was made: a folder changes when one is added.
+$(VENV)/built: $(VENV)/tools $(SOURCES) CMakeLists.txt $(shell find src/blockgreedy -type d -not -name __pycache__)
 	$(BIN)/python -m pip install $(BUILD_FLAGS) -e .
 	touch $@
 

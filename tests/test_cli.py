@@ -20,7 +20,8 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import FitOptions, app
+from blockgreedy.cli import app
+from blockgreedy.cli.fit import FitOptions
 from blockgreedy.data import text_like
 from blockgreedy.solve import FamilyArguments
 

@@ -1,19 +1,16 @@
-"""The command line: one typer command per verb, each with a record of its options.
-
-Exit codes: 0 converged, 3 not converged, 2 wrong use, 1 any other error.
-"""
+"""``blockgreedy fit``: one model, and how good it is."""
 
 import contextlib
 import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -23,8 +20,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-import blockgreedy
 from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complain, fail, option, takes
 from blockgreedy.data import Dataset, load
 from blockgreedy.losses import LOSSES
 from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
@@ -32,60 +29,11 @@ from blockgreedy.problem import Problem
 from blockgreedy.solve import FamilyArguments, Solution, solve
 from blockgreedy.trace import Record
 
-NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
 
-app = typer.Typer(
-    help="L1-regularised models on large sparse data, by block-greedy coordinate descent.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
-
-
-def main() -> None:
-    app(prog_name="blockgreedy")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"blockgreedy {blockgreedy.__version__}")
-        raise typer.Exit
-
-
-_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-
-
-@app.callback()
-def _about(version: Annotated[bool, _VERSION] = False) -> None:
-    pass
-
-
-Options = TypeVar("Options")
-
-
-def _takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
-    """Shows typer the fields of a record as the options of a command that takes the record."""
-
-    def decorate(command: Callable[[Options], None]) -> Callable[..., None]:
-        def call(**values: Any) -> None:
-            command(record(**values))
-
-        call.__name__, call.__doc__ = command.__name__, command.__doc__
-        call.__signature__ = signature(record)  # type: ignore[attr-defined]
-        call.__annotations__ = get_type_hints(record, include_extras=True)
-        return call
-
-    return decorate
-
-
-def _option(panel: str, default: Any, names: str, help: str) -> Any:
-    return typer.Option(default, *names.split(), help=help, rich_help_panel=panel)
-
-
-_of_problem, _of_method = partial(_option, "Problem"), partial(_option, "Method")
-_of_family = partial(_option, "Family (methods other than auto)")
-_of_stopping, _of_output = partial(_option, "Stopping"), partial(_option, "Output")
+_of_problem, _of_method = partial(option, "Problem"), partial(option, "Method")
+_of_family = partial(option, "Family (methods other than auto)")
+_of_stopping, _of_output = partial(option, "Stopping"), partial(option, "Output")
 _TRACE = typer.Option("--trace", help="Write the run over time to this CSV file.", rich_help_panel="Output")
 
 
@@ -182,7 +130,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 @app.command()
-@_takes(FitOptions)
+@takes(FitOptions)
 def fit(options: FitOptions) -> None:
     """Fit one model and report how good it is, certified by a duality gap.
 
@@ -198,9 +146,9 @@ def fit(options: FitOptions) -> None:
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
     if (options.alpha is None) == (options.alpha_ratio is None):
-        _fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
+        fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
     if options.trace is not None and (options.trace.is_dir() or not options.trace.parent.is_dir()):
-        _fail(f"--trace must name a file in an existing folder, got {str(options.trace)!r}", WRONG_USE)
+        fail(f"--trace must name a file in an existing folder, got {str(options.trace)!r}", WRONG_USE)
     progress = Progress(options.tol)
     code = FAILED
     try:
@@ -211,17 +159,17 @@ def fit(options: FitOptions) -> None:
             progress.f_null = problem.null_model.objective
             solution = solve(problem, callback=progress.see, **options.of_solve())
     except (ValueError, TypeError, NotImplementedError) as error:
-        _fail(str(error), code)
+        fail(str(error), code)
     except (OSError, MemoryError) as error:
-        _fail(str(error) or "out of memory", FAILED)
+        fail(str(error) or "out of memory", FAILED)
     except KeyboardInterrupt:
-        _fail("interrupted before there was a point to report", NOT_CONVERGED)
+        fail("interrupted before there was a point to report", NOT_CONVERGED)
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     if options.trace is not None:
         try:
             solution.trace.to_csv(options.trace)
         except OSError as error:
-            code = _complain(f"the trace cannot be written: {error}", FAILED)
+            code = complain(f"the trace cannot be written: {error}", FAILED)
     facts = _facts(options, dataset, problem, solution)
     if options.as_json:
         finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
@@ -229,15 +177,6 @@ def fit(options: FitOptions) -> None:
     else:
         Console().print(_summary(facts, options.trace))
     raise typer.Exit(code)
-
-
-def _complain(message: str, code: int) -> int:
-    typer.secho(f"Error: {message}", err=True, fg="red")
-    return code
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    raise typer.Exit(_complain(message, code))
 
 
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
@@ -321,7 +260,3 @@ def _summary(f: dict[str, Any], trace: Path | None) -> Table:
     for name, value in rows.items():
         table.add_row(name, Text(value, style=_STYLES.get(value, "bold yellow") if name == "status" else ""))
     return table
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,3 @@
+from blockgreedy.cli import main
+
+main()

@@ -1,0 +1,66 @@
+"""What the commands share: the app, exit codes, how options are declared and how a command fails.
+
+Exit codes: 0 done (converged), 3 not converged, 2 wrong use, 1 any other error.
+"""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
+
+import typer
+
+import blockgreedy
+
+NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
+
+app = typer.Typer(
+    help="L1-regularised models on large sparse data, by block-greedy coordinate descent.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"blockgreedy {blockgreedy.__version__}")
+        raise typer.Exit
+
+
+_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+
+
+@app.callback()
+def _about(version: Annotated[bool, _VERSION] = False) -> None:
+    pass
+
+
+Options = TypeVar("Options")
+
+
+def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Shows typer the fields of a record as the options of a command that takes the record."""
+
+    def decorate(command: Callable[[Options], None]) -> Callable[..., None]:
+        def call(**values: Any) -> None:
+            command(record(**values))
+
+        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        call.__signature__ = signature(record)  # type: ignore[attr-defined]
+        call.__annotations__ = get_type_hints(record, include_extras=True)
+        return call
+
+    return decorate
+
+
+def option(panel: str, default: Any, names: str, help: str) -> Any:
+    return typer.Option(default, *names.split(), help=help, rich_help_panel=panel)
+
+
+def complain(message: str, code: int) -> int:
+    typer.secho(f"Error: {message}", err=True, fg="red")
+    return code
+
+
+def fail(message: str, code: int) -> NoReturn:
+    raise typer.Exit(complain(message, code))
