@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.columns import as_columns
+from blockgreedy.columns import as_columns, column_norms, unit_columns
 from conftest import random_design
 
 
@@ -119,3 +119,13 @@ def test_broken_index_arrays_are_refused(rng):
     X.indptr[3] = X.indptr[4] + 1
     with pytest.raises(ValueError, match="not a valid sparse matrix: its indptr are broken"):
         as_columns(X)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_unit_columns_have_norm_one_whatever_their_size_and_empty_ones_stay_empty(kind):
+    X = np.random.default_rng(0).standard_normal((30, 6)) * 10.0 ** np.array([-9, 0, 6, 0, 3, -3])
+    X[:, 3] = 0
+    unit = unit_columns(kind(X))
+    norms = column_norms(unit)
+    np.testing.assert_allclose(norms, [1, 1, 1, 0, 1, 1], rtol=1e-14)
+    np.testing.assert_allclose(dense(unit) * np.linalg.norm(X, axis=0), X, rtol=1e-14)

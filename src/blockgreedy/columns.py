@@ -50,6 +50,29 @@ def dense_columns(columns: Columns, features: Any) -> NDArray[np.float64]:
     return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=np.float64)
 
 
+def column_norms(columns: Columns) -> NDArray[np.float64]:
+    """‖x_j‖ of canonical columns, in float64."""
+    if not sp.issparse(columns):
+        return np.sqrt(np.einsum("ij,ij->j", columns, columns, dtype=np.float64))
+    squares = np.zeros(columns.shape[1])
+    filled = np.flatnonzero(np.diff(columns.indptr))
+    if len(filled):  # reduceat: each column summed by itself, so that a small one keeps its digits
+        squares[filled] = np.add.reduceat(np.square(columns.data, dtype=np.float64), columns.indptr[filled])
+    return np.sqrt(squares)
+
+
+def unit_columns(X: Any, n_threads: int | None = None) -> Columns:
+    """X with columns of norm 1, as the paper's theory has them; empty columns stay zero. A copy."""
+    columns = as_columns(X, n_threads)
+    norms = column_norms(columns)
+    inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    if not sp.issparse(columns):
+        return np.asfortranarray(columns * inverse, dtype=columns.dtype)
+    csc: Any = columns
+    scale = np.repeat(inverse, np.diff(csc.indptr)).astype(csc.dtype)
+    return _assemble(csc.data * scale, csc.indices, csc.indptr, csc.shape)
+
+
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype in (np.dtype(np.float32), np.dtype(np.float64)):
         return dtype.newbyteorder("=")

@@ -14,7 +14,7 @@ import numpy as np
 
 from blockgreedy import _core
 from blockgreedy.backends.cpu import core_matrix, resolve_threads
-from blockgreedy.columns import as_columns
+from blockgreedy.columns import as_columns, column_norms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,12 +87,44 @@ class Partition:
 
     def nonzeros(self, X: Any) -> NDArray[np.int64]:
         """Stored entries of X per block: what a scan of the block costs (dense X: rows × features)."""
-        n_rows, n_features = np.shape(X)
-        if n_features != self.n_features:
-            raise ValueError(f"X has {n_features} features, the partition has {self.n_features}")
+        n_rows, n_features = self._check_shape(X)
         counts = np.diff(X.tocsc().indptr) if hasattr(X, "tocsc") else np.full(n_features, n_rows)
         # bincount adds in float64, exact for fewer than 2**53 entries
         return np.bincount(self.block_of, weights=counts, minlength=self.n_blocks).astype(np.int64)
+
+    def mass(self, X: Any, y: Any) -> NDArray[np.float64]:
+        """Share of the gradient mass in each block: where weights are to be expected. See ``gradient_mass``."""
+        self._check_shape(X)
+        return np.bincount(self.block_of, weights=gradient_mass(X, y), minlength=self.n_blocks)
+
+    def _check_shape(self, X: Any) -> tuple[int, int]:
+        n_rows, n_features = np.shape(X)
+        if n_features != self.n_features:
+            raise ValueError(f"X has {n_features} features, the partition has {self.n_features}")
+        return n_rows, n_features
+
+
+def gradient_mass(X: Any, y: Any) -> NDArray[np.float64]:
+    """|x_j·y|/‖x_j‖ of each feature, adding up to 1: how much it wants to move at first. Two-valued y counts as ±1."""
+    columns = as_columns(X)
+    target = as_target(y, columns.shape[0])
+    norms = column_norms(columns)
+    products = np.abs(np.asarray(columns.T @ target, dtype=np.float64))
+    mass = np.divide(products, norms, out=np.zeros_like(products), where=norms > 0)
+    total = mass.sum()
+    return np.asarray(mass / total if total > 0 else np.full(len(mass), 1 / len(mass)))
+
+
+def as_target(y: Any, n_samples: int) -> NDArray[np.float64]:
+    """y as the first gradient sees it: two values become -1 and +1, as for the classification losses."""
+    target = np.asarray(y, dtype=np.float64)
+    if target.shape != (n_samples,):
+        raise ValueError(f"y has shape {target.shape}, expected ({n_samples},): one target per row of X")
+    if not np.all(np.isfinite(target)):
+        raise ValueError("y holds NaN or infinite values; replace or drop them first")
+    low, high = target.min(), target.max()
+    two_valued = low < high and np.all((target == low) | (target == high))
+    return np.where(target == high, 1.0, -1.0) if two_valued else target
 
 
 def make_partition(
