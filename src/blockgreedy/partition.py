@@ -105,7 +105,7 @@ class Partition:
 
 
 def gradient_mass(X: Any, y: Any) -> NDArray[np.float64]:
-    """|x_j·y|/‖x_j‖ of each feature, adding up to 1: how much it wants to move at first. Two-valued y counts as ±1."""
+    """|x_j·y|/‖x_j‖ of each feature, adding up to 1: its first pull. Two-valued y counts as ±1."""
     columns = as_columns(X)
     target = as_target(y, columns.shape[0])
     norms = column_norms(columns)
