@@ -53,12 +53,13 @@ def dense_columns(columns: Columns, features: Any) -> NDArray[np.float64]:
 def column_norms(columns: Columns) -> NDArray[np.float64]:
     """‖x_j‖ of canonical columns, in float64."""
     if not sp.issparse(columns):
-        return np.sqrt(np.einsum("ij,ij->j", columns, columns, dtype=np.float64))
-    squares = np.zeros(columns.shape[1])
-    filled = np.flatnonzero(np.diff(columns.indptr))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->j", columns, columns, dtype=np.float64)))
+    csc: Any = columns
+    squares = np.zeros(csc.shape[1])
+    filled = np.flatnonzero(np.diff(csc.indptr))
     if len(filled):  # reduceat: each column summed by itself, so that a small one keeps its digits
-        squares[filled] = np.add.reduceat(np.square(columns.data, dtype=np.float64), columns.indptr[filled])
-    return np.sqrt(squares)
+        squares[filled] = np.add.reduceat(np.square(csc.data, dtype=np.float64), csc.indptr[filled])
+    return np.asarray(np.sqrt(squares))
 
 
 def unit_columns(X: Any, n_threads: int | None = None) -> Columns:

@@ -95,7 +95,7 @@ class Partition:
     def mass(self, X: Any, y: Any) -> NDArray[np.float64]:
         """Share of the gradient mass in each block: where weights are to be expected. See ``gradient_mass``."""
         self._check_shape(X)
-        return np.bincount(self.block_of, weights=gradient_mass(X, y), minlength=self.n_blocks)
+        return np.asarray(np.bincount(self.block_of, weights=gradient_mass(X, y), minlength=self.n_blocks))
 
     def _check_shape(self, X: Any) -> tuple[int, int]:
         n_rows, n_features = np.shape(X)
