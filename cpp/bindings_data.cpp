@@ -1,10 +1,12 @@
 // Bindings of what makes data and partitions.
 #include "bindings.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 
+#include "blockgreedy/balanced.hpp"
 #include "blockgreedy/generate.hpp"
 #include "blockgreedy/partition.hpp"
 #include "blockgreedy/transpose.hpp"
@@ -33,6 +35,19 @@ void bind_partition(nb::module_& m) {
         return give_away(std::move(block_of));
       },
       "matrix"_a, "n_blocks"_a, "n_threads"_a);
+  m.def(
+      "balance_features",
+      [](const HeldMatrix& held, std::optional<Vector<double>> target, std::int64_t n_blocks, std::uint64_t seed,
+         int n_threads) {
+        if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+        if (target) check_size("target", target->size(), held.n_rows());
+        std::vector<std::int32_t> block_of;
+        with_team(n_threads, [&](ThreadTeam& team) {
+          block_of = balance_features(held.matrix, target ? target->data() : nullptr, n_blocks, seed, team);
+        });
+        return give_away(std::move(block_of));
+      },
+      "matrix"_a, "target"_a.none(), "n_blocks"_a, "seed"_a, "n_threads"_a);
 }
 
 // Sizes first, then contents, into NumPy's own memory.

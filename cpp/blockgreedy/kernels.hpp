@@ -34,6 +34,21 @@ template <class View>
 using SumsFunction = void (*)(const View&, const std::int32_t* columns, std::int64_t count, const double* r,
                               const double* weights, ColumnSums* out);
 
+// What clustering wants to know of a column: |x·r|/‖x‖ (1 without r), the row that comes first in a random order of
+// the rows (-1 without rows; 0 for dense columns, which have them all), and the least rank in a second such order.
+struct ColumnLooks {
+  float* mass;
+  std::int32_t* row;
+  std::uint32_t* second;
+};
+struct Salts {
+  std::uint32_t first, second;  // of the two orders, see row_rank
+};
+
+template <class View>
+using LooksFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const double* r, Salts salts,
+                               ColumnLooks out);
+
 // How many of a column's rows were kept, and Σ z² over these and over all of its rows.
 struct KeptRows {
   std::int64_t count;
@@ -95,6 +110,10 @@ struct Kernels {
   SumsFunction<CscView<double>> csc_sums_f64;
   SumsFunction<DenseView<float>> dense_sums_f32;
   SumsFunction<DenseView<double>> dense_sums_f64;
+  LooksFunction<CscView<float>> csc_looks_f32;
+  LooksFunction<CscView<double>> csc_looks_f64;
+  LooksFunction<DenseView<float>> dense_looks_f32;
+  LooksFunction<DenseView<double>> dense_looks_f64;
 };
 
 const Kernels& kernels();
@@ -164,6 +183,34 @@ inline void column_sums(const DenseView<float>& v, const std::int32_t* columns, 
 inline void column_sums(const DenseView<double>& v, const std::int32_t* columns, std::int64_t count, const double* r,
                         const double* weights, ColumnSums* out) {
   kernels().dense_sums_f64(v, columns, count, r, weights, out);
+}
+
+// A random order of the rows: where a row stands in it, and which row stands there.
+BLOCKGREEDY_INLINE std::uint32_t row_rank(std::uint32_t row, std::uint32_t salt) {
+  const std::uint32_t x = (row + salt) * 0x9e3779b1U;
+  return (x ^ (x >> 16)) * 0x85ebca6bU;
+}
+BLOCKGREEDY_INLINE std::uint32_t row_at_rank(std::uint32_t rank, std::uint32_t salt) {
+  const std::uint32_t x = rank * 0xa5cb9243U;  // the inverses of the odd factors, modulo 2³²
+  return (x ^ (x >> 16)) * 0x0e8b2f51U - salt;
+}
+
+// For the run of columns first, first+1, …
+inline void column_looks(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+                         Salts salts, ColumnLooks out) {
+  kernels().csc_looks_f32(v, first, count, r, salts, out);
+}
+inline void column_looks(const CscView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+                         Salts salts, ColumnLooks out) {
+  kernels().csc_looks_f64(v, first, count, r, salts, out);
+}
+inline void column_looks(const DenseView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+                         Salts salts, ColumnLooks out) {
+  kernels().dense_looks_f32(v, first, count, r, salts, out);
+}
+inline void column_looks(const DenseView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+                         Salts salts, ColumnLooks out) {
+  kernels().dense_looks_f64(v, first, count, r, salts, out);
 }
 
 inline const LossKernels& loss_kernels(const Loss& loss) {

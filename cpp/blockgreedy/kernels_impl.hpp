@@ -456,6 +456,60 @@ void dense_sums(const DenseView<T>& view, const std::int32_t* columns, std::int6
   }
 }
 
+BLOCKGREEDY_INLINE float pull(double product, double squares) {
+  return squares > 0 ? static_cast<float>(__builtin_fabs(product) / __builtin_sqrt(squares)) : 0.0F;
+}
+
+template <class T>
+void csc_looks(const CscView<T>& view, std::int64_t first, std::int64_t count, const double* r, Salts salts,
+               ColumnLooks out) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const std::int64_t start = view.start(first + k), n = view.count(first + k);
+    const std::int32_t* at = view.indices + start;
+    const T* x = view.data + start;
+    std::uint32_t least = 0xffffffffU, second = 0xffffffffU;
+    const auto rank = [&](std::int64_t e, std::uint32_t salt) {
+      return row_rank(static_cast<std::uint32_t>(at[e]), salt);
+    };
+    double product = 0, squares = 0;
+    if (n <= 16) {  // one plain loop: setting up vectors costs more than such a column
+      for (std::int64_t e = 0; e < n; ++e) {
+        const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
+        const double v = static_cast<double>(x[e]);
+        least = a < least ? a : least;
+        second = b < second ? b : second;
+        squares += v * v;
+        if (r) product += v * r[at[e]];
+      }
+    } else {
+#pragma omp simd reduction(min : least, second)
+      for (std::int64_t e = 0; e < n; ++e) {
+        const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
+        least = a < least ? a : least;
+        second = b < second ? b : second;
+      }
+      if (r) {
+        product = sparse_dot(at, x, n, r);
+        squares = squared_norm_loop(x, n);
+      }
+    }
+    out.mass[k] = r ? pull(product, squares) : 1.0F;
+    out.row[k] = n > 0 ? static_cast<std::int32_t>(row_at_rank(least, salts.first)) : -1;
+    out.second[k] = second;
+  }
+}
+
+template <class T>
+void dense_looks(const DenseView<T>& view, std::int64_t first, std::int64_t count, const double* r, Salts,
+                 ColumnLooks out) {
+  for (std::int64_t k = 0; k < count; ++k) {
+    const T* x = view.data + view.start(first + k);
+    out.mass[k] = r ? pull(dense_dot(x, view.n_rows, r), squared_norm_loop(x, view.n_rows)) : 1.0F;
+    out.row[k] = 0;
+    out.second[k] = 0;
+  }
+}
+
 }  // namespace
 
 extern const Kernels BLOCKGREEDY_TABLE;
@@ -489,6 +543,10 @@ const Kernels BLOCKGREEDY_TABLE = {
     csc_sums<double>,
     dense_sums<float>,
     dense_sums<double>,
+    csc_looks<float>,
+    csc_looks<double>,
+    dense_looks<float>,
+    dense_looks<double>,
 };
 
 }  // namespace blockgreedy

@@ -8,7 +8,6 @@ what they make is always named as generated.
 from __future__ import annotations
 
 import os
-import secrets
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from scipy import sparse
 
 from blockgreedy import _core
 from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,26 +155,17 @@ def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = F
     The file appears complete or not at all: it is written beside its place and then renamed.
     ``compressed=True`` makes a smaller file in several times the time.
     """
-    path = Path(path)
-    if path.suffix.lower() != ".npz":
-        raise ValueError(f"path must end in .npz, got {str(path)!r}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")
     X = sparse.csr_array(dataset.X) if isinstance(dataset.X, np.ndarray) else dataset.X
     extra = {"y": dataset.y}
     if dataset.feature_names is not None:
         extra["feature_names"] = np.asarray(dataset.feature_names, dtype=np.str_)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
+    with replacing(Path(path), ".npz") as unfinished:
         with unfinished.open("xb") as file:
             sparse.save_npz(file, X, compressed=compressed)
         with zipfile.ZipFile(unfinished, "a") as archive:
             for key, array in extra.items():
                 with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 # -------------------------------------------------------------------------------------------- generators

@@ -1,13 +1,17 @@
 """PARTITION: which block each feature belongs to.
 
-    blocks = make_partition(X, y, n_blocks=32, kind="clustered")
+    blocks = make_partition(X, y, n_blocks=32, kind="balanced")
 
-All kinds make blocks of p/B features: the first p mod B blocks have ⌈p/B⌉, the rest ⌊p/B⌋.
+"balanced" blocks have equally many nonzeros and equal gradient mass. The other kinds have p/B features each: the
+first p mod B blocks have ⌈p/B⌉, the rest ⌊p/B⌋.
 """
 
 from __future__ import annotations
 
+import os
+import zipfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +19,7 @@ import numpy as np
 from blockgreedy import _core
 from blockgreedy.backends.cpu import core_matrix, resolve_threads
 from blockgreedy.columns import as_columns, column_norms
+from blockgreedy.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +35,8 @@ class Partition:
     """The features 0 … p-1 in ``n_blocks`` blocks, none of them empty.
 
     ``block_of[j]`` is the block of feature j; the array is a read-only copy of what was given. ``kind`` and
-    ``seed`` say where the partition comes from (``seed`` is None where chance has no part in it).
+    ``seed`` say where the partition comes from (``seed`` is None where chance has no part in it). A partition knows
+    nothing of alpha: make it once for a data set and use it for any alpha and any loss.
     """
 
     block_of: NDArray[np.int32] = field(repr=False)
@@ -79,6 +85,11 @@ class Partition:
             total += np.bincount(self.block_of[first : first + _RUN], minlength=self.n_blocks)
         return total
 
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """The features block after block, ascending within a block."""
+        return np.argsort(self.block_of, kind="stable")
+
     def members(self, b: int) -> NDArray[np.intp]:
         """The features of block b, ascending."""
         if not 0 <= b < self.n_blocks:
@@ -96,6 +107,38 @@ class Partition:
         """Share of the gradient mass in each block: where weights are to be expected. See ``gradient_mass``."""
         self._check_shape(X)
         return np.asarray(np.bincount(self.block_of, weights=gradient_mass(X, y), minlength=self.n_blocks))
+
+    def in_block_order(self, X: Any) -> tuple[Any, Partition]:
+        """X with its columns block after block, so that a block is one stretch of memory, and the partition of that.
+
+        Column k is feature ``order[k]`` of X: weights w of the new matrix are ``coef[order] = w`` of the old one.
+        """
+        self._check_shape(X)
+        sorted_blocks = np.repeat(np.arange(self.n_blocks, dtype=np.int32), self.sizes)
+        ordered = as_columns(X)[:, self.order]
+        if not hasattr(ordered, "tocsc"):
+            ordered = np.asfortranarray(ordered)
+        return ordered, Partition(_frozen(sorted_blocks), self.n_blocks, self.kind, self.seed)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes an ``.npz`` file that ``Partition.load`` reads. It appears complete or not at all."""
+        seed = np.int64(-1) if self.seed is None else np.uint64(self.seed)
+        with replacing(Path(path), ".npz") as unfinished, unfinished.open("xb") as file:
+            np.savez_compressed(
+                file, block_of=self.block_of, n_blocks=np.int64(self.n_blocks), kind=np.str_(self.kind), seed=seed
+            )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Partition:
+        """Reads what ``save`` wrote."""
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                block_of, n_blocks, kind, seed = (archive[name] for name in ("block_of", "n_blocks", "kind", "seed"))
+            return cls(block_of, int(n_blocks), str(kind), int(seed) if seed >= 0 else None)
+        except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} holds no partition as Partition.save writes it: {error}") from error
 
     def _check_shape(self, X: Any) -> tuple[int, int]:
         n_rows, n_features = np.shape(X)
@@ -136,17 +179,19 @@ def make_partition(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Partition:
-    """Divide the columns of X into ``n_blocks`` blocks of equally many features.
+    """Divide the columns of X into ``n_blocks`` blocks.
 
     Parameters
     ----------
     X : scipy sparse matrix or array, samples × features
-    y : targets; for kinds that look at them (none of the present ones does)
+    y : targets; "balanced" uses them, and spreads features evenly where there are none
     n_blocks : from 1 to the number of features
     kind : "random" cuts a random permutation of the features, "contiguous" cuts their own order, "clustered"
-        is the paper's Algorithm 2: blocks of features with large inner products, grown around the densest
-    seed : of the random permutation
-    n_threads : for "clustered"; the result does not depend on it
+        is the paper's Algorithm 2: blocks of features with large inner products, grown around the densest;
+        "balanced" keeps features together that occur in the same rows (or, where they fill a third of the rows or
+        more, correlate), and gives all blocks equally many nonzeros and equal gradient mass
+    seed : of "random" and "balanced"
+    n_threads : for "clustered" and "balanced"; the result does not depend on it
     """
     make = KINDS.get(kind)
     if make is None:
@@ -174,10 +219,19 @@ def _clustered(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) 
     return Partition(block_of, n_blocks, "clustered")
 
 
+def _balanced(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
+    threads = resolve_threads(n_threads)
+    columns = as_columns(X, threads)
+    target = None if y is None else as_target(y, columns.shape[0])
+    block_of = _core.balance_features(core_matrix(columns), target, n_blocks, seed, threads)
+    return Partition(block_of, n_blocks, "balanced", seed)
+
+
 KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {
     "random": _random,
     "contiguous": _contiguous,
     "clustered": _clustered,
+    "balanced": _balanced,
 }
 
 

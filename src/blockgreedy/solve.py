@@ -108,7 +108,7 @@ def solve(
     max_seconds : wall clock, checks included.
     n_threads : default: what the process may use. Results do not depend on it, bit for bit.
     n_blocks : "auto": private models that a sweep works on side by side (default: by size); the family: B (32).
-    partition : Partition, or for the family also "random" (default), "contiguous", "clustered"
+    partition : Partition, or for the family also "random" (default), "contiguous", "clustered", "balanced"
     coef_init, intercept_init : where to start (default: the null model, which is 0 without intercept and
         unpenalised features).
     trace_iters, trace_seconds : record every so many iterations and/or seconds (default: "auto" every iteration,

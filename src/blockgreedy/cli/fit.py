@@ -25,6 +25,7 @@ from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complai
 from blockgreedy.data import Dataset, load
 from blockgreedy.losses import LOSSES
 from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
+from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
 from blockgreedy.solve import FamilyArguments, Solution, solve
 from blockgreedy.trace import Record
@@ -56,7 +57,9 @@ class FitOptions:
     n_threads: int | None = _of_method(None, "--threads", "Threads; usually all the process may use.")
 
     # None leaves the choice to the library, which refuses these with the default method.
-    partition: str | None = _of_family(None, "--partition", "Blocks: random (usual), contiguous, clustered.")
+    partition: str | None = _of_family(
+        None, "--partition", f"Blocks: {', '.join(KINDS)}, or a file that blockgreedy partition wrote (random)."
+    )
     blocks_per_iter: int | None = _of_family(None, "--blocks-per-iter", "Blocks per iteration, P.")
     per_block: int | None = _of_family(None, "--per-block", "Features accepted per block (1).")
     update: str | None = _of_family(
@@ -157,7 +160,7 @@ def fit(options: FitOptions) -> None:
             progress.phase, code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
             problem = _problem(options, dataset)
             progress.f_null = problem.null_model.objective
-            solution = solve(problem, callback=progress.see, **options.of_solve())
+            solution = solve(problem, callback=progress.see, **_with_partition(options))
     except (ValueError, TypeError, NotImplementedError) as error:
         fail(str(error), code)
     except (OSError, MemoryError) as error:
@@ -177,6 +180,15 @@ def fit(options: FitOptions) -> None:
     else:
         Console().print(_summary(facts, options.trace))
     raise typer.Exit(code)
+
+
+def _with_partition(options: FitOptions) -> dict[str, Any]:
+    """The arguments of solve; a partition that is no kind is a file."""
+    asked = options.of_solve()
+    name = asked.get("partition")
+    if isinstance(name, str) and name not in KINDS and name.endswith(".npz"):
+        asked["partition"] = Partition.load(name)
+    return asked
 
 
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
@@ -210,15 +222,16 @@ def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> 
     """The settings of the family; the default method has none of them."""
     if options.method not in PRESETS or solution.partition is None:
         return {}
-    B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, None)
+    B = solution.partition.n_blocks
+    B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, B)
     used = FamilyOptions(B, P)
     given = {name: value for name, value in options.of_family().items() if value is not None}
     return {
         "n_blocks": B,
         "blocks_per_iter": P,
-        "partition": solution.partition.kind,
         **_pick(used, "per_block update greedy_rule scan atomic"),
         **{name: value for name, value in given.items() if hasattr(used, name)},
+        "partition": solution.partition.kind,
         "seed": options.seed,
     }
 

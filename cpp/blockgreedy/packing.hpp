@@ -1,0 +1,108 @@
+// Which block takes the next cluster, so that work and mass stay even over the blocks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace blockgreedy {
+
+// What a cluster of columns weighs, as shares of the whole matrix.
+struct Load {
+  float work = 0;  // nonzeros
+  float mass = 0;  // of the first gradient
+
+  void add(const Load& other) {
+    work += other.work;
+    mass += other.mass;
+  }
+};
+
+class Packing {
+ public:
+  explicit Packing(std::int64_t n_blocks)
+      : work_(static_cast<std::size_t>(n_blocks)), mass_(work_.size()), trial_(work_.size()) {}
+
+  // Longest first on two loads: each cluster goes where the larger load stays smallest. Clusters that are small
+  // beside a block come last, in their own order: sorting them would not be seen in the result.
+  std::vector<std::int32_t> place(const std::vector<Load>& clusters) {
+    const auto size = [&](std::int32_t k) {
+      return clusters[static_cast<std::size_t>(k)].work + clusters[static_cast<std::size_t>(k)].mass;
+    };
+    const float small = 1.0F / (128.0F * static_cast<float>(work_.size()));
+    std::vector<std::int32_t> large;
+    for (std::int32_t k = 0; k < static_cast<std::int32_t>(clusters.size()); ++k) {
+      if (size(k) > small) large.push_back(k);
+    }
+    std::sort(large.begin(), large.end(),
+              [&](auto a, auto b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
+    std::vector<std::int32_t> block_of(clusters.size(), -1);
+    const bool few_blocks = work_.size() <= 4096;  // looking at all of them is affordable
+    if (!few_blocks) start_heap();
+    for (std::int32_t k : large) {
+      const Load& load = clusters[static_cast<std::size_t>(k)];
+      block_of[static_cast<std::size_t>(k)] = few_blocks ? place_exactly(load) : place_by_heap(load);
+    }
+    if (few_blocks) start_heap();
+    for (std::size_t k = 0; k < clusters.size(); ++k) {
+      if (block_of[k] < 0) block_of[k] = place_by_heap(clusters[k]);
+    }
+    return block_of;
+  }
+
+ private:
+  std::int32_t place_exactly(const Load& load) {
+    const std::size_t n = work_.size();
+    for (std::size_t b = 0; b < n; ++b) trial_[b] = std::max(work_[b] + load.work, mass_[b] + load.mass);
+    float least = trial_[0];
+    for (std::size_t b = 1; b < n; ++b) least = std::min(least, trial_[b]);
+    const auto best = static_cast<std::size_t>(std::find(trial_.begin(), trial_.end(), least) - trial_.begin());
+    add(best, load);
+    return static_cast<std::int32_t>(best);
+  }
+
+  // A small cluster goes to the block whose larger load is smallest now.
+  std::int32_t place_by_heap(const Load& load) {
+    const std::int32_t b = heap_.front();
+    add(static_cast<std::size_t>(b), load);
+    sift_down();
+    return b;
+  }
+
+  void start_heap() {
+    heap_.resize(work_.size());
+    std::iota(heap_.begin(), heap_.end(), 0);
+    std::sort(heap_.begin(), heap_.end(), [this](auto a, auto b) { return lighter(a, b); });
+  }
+
+  float larger(std::int32_t b) const {
+    return std::max(work_[static_cast<std::size_t>(b)], mass_[static_cast<std::size_t>(b)]);
+  }
+  bool lighter(std::int32_t a, std::int32_t b) const {
+    return larger(a) != larger(b) ? larger(a) < larger(b) : a < b;
+  }
+
+  void add(std::size_t b, const Load& load) {
+    work_[b] += load.work;
+    mass_[b] += load.mass;
+  }
+
+  void sift_down() {
+    for (std::size_t at = 0;;) {
+      std::size_t child = 2 * at + 1;
+      if (child >= heap_.size()) return;
+      if (child + 1 < heap_.size() && lighter(heap_[child + 1], heap_[child])) ++child;
+      if (!lighter(heap_[child], heap_[at])) return;
+      std::swap(heap_[child], heap_[at]);
+      at = child;
+    }
+  }
+
+  std::vector<float> work_, mass_, trial_;
+  std::vector<std::int32_t> heap_;
+};
+
+}  // namespace blockgreedy
