@@ -161,9 +161,9 @@ def best_of_blocks(products: Array, partition: Partition) -> NDArray[np.intp]:
     return selection
 
 
-def climb(unit: UnitColumns, partition: Partition, z: Array, max_passes: int) -> tuple[float, Array]:
-    """(a value that rho_block is not below, the direction it was reached at), from direction z uphill."""
-    best, best_z = 1.0, z  # one column alone has 1
+def climb(unit: UnitColumns, partition: Partition, z: Array, max_passes: int, enough: float = math.inf) -> float:
+    """A value that rho_block is not below, from direction z uphill, in at most so many passes over the nonzeros."""
+    best = 1.0  # one column alone has 1
     for _ in range(max_passes):
         if unit.center:
             z = z - z.mean()
@@ -178,10 +178,12 @@ def climb(unit: UnitColumns, partition: Partition, z: Array, max_passes: int) ->
         else:
             v = products[selection]  # a step of the power method; ‖v‖² is its Rayleigh quotient
             value = float(v @ v)
-        if not value > best * (1 + 1e-6):
-            return max(value, best), best_z
-        best, best_z, z = value, z, unit.combine(selection, v)
-    return best, best_z
+        rises = value > best * (1 + 1e-6)
+        best = max(best, value)
+        if not rises or best >= enough:
+            break
+        z = unit.combine(selection, v)
+    return best
 
 
 def n_selections(partition: Partition) -> int:
