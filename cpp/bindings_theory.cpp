@@ -2,6 +2,9 @@
 #include "bindings.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
 
 #include "blockgreedy/certificate.hpp"
 #include "blockgreedy/cross_products.hpp"
@@ -24,9 +27,12 @@ bool is_float64(const Matrix& matrix) {
   return std::holds_alternative<CscView<double>>(matrix) || std::holds_alternative<DenseView<double>>(matrix);
 }
 
-nb::tuple cross_products_of(const HeldMatrix& columns, const HeldMatrix& rows, std::optional<Vector<double>> tilt,
-                            Vector<std::int32_t> block_of, std::int64_t n_blocks, Vector<std::int32_t> seeds,
-                            int n_threads) {
+using Numbers = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+
+std::tuple<Numbers, Numbers, Numbers> cross_products_of(const HeldMatrix& columns, const HeldMatrix& rows,
+                                                        std::optional<Vector<double>> tilt,
+                                                        Vector<std::int32_t> block_of, std::int64_t n_blocks,
+                                                        Vector<std::int32_t> seeds, int n_threads) {
   const BlockOf blocks = checked_blocks(block_of, n_blocks, columns.n_cols());
   const bool sparse = std::holds_alternative<CscView<double>>(columns.matrix);
   if (!is_float64(columns.matrix)) throw std::invalid_argument("columns must be float64");
@@ -44,8 +50,7 @@ nb::tuple cross_products_of(const HeldMatrix& columns, const HeldMatrix& rows, s
     const UnitMatrix unit{columns.matrix, rows.matrix, tilt ? tilt->data() : nullptr};
     found = cross_products(unit, blocks, {seeds.data(), seeds.size()}, team);
   });
-  return nb::make_tuple(give_away(std::move(found.largest)), give_away(std::move(found.sums)),
-                        give_away(std::move(found.between)));
+  return {give_away(std::move(found.largest)), give_away(std::move(found.sums)), give_away(std::move(found.between))};
 }
 
 }  // namespace

@@ -242,8 +242,8 @@ def _advice_on_balance(d: Diagnosis) -> list[str]:
         load, mass = found.load_balance.value, math.nan if found.mass_balance is None else found.mass_balance.value
         if load >= _UNEVEN_LOAD:
             said.append(
-                f"{name}: the heaviest block has {load:.3g} times the mean number of nonzeros. Threads that own blocks "
-                f"would wait for it: use scan='slices'{balanced}."
+                f"{name}: the heaviest block has {load:.3g} times the mean number of nonzeros. Threads that own "
+                f"blocks would wait for it: use scan='slices'{balanced}."
             )
         if mass >= _UNEVEN_MASS:
             said.append(

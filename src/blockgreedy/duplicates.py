@@ -39,13 +39,13 @@ class Duplicates:
 
 
 def find_duplicates(X: Any, n_threads: int | None = None) -> Duplicates:
-    """Copies up to sign and scale (to rounding in X's own type); empty columns are not counted. O(nonzeros + p log p).
+    """Copies up to sign and scale (to rounding in X's own type); empty columns do not count. O(nonzeros + p log p).
 
     Copies have the same pattern of nonzeros and, at norm 1, the same |product| with any vector. Columns are sorted
     by a hash of the one and by the other, and neighbours that agree in both are compared entry by entry.
     """
-    columns = as_columns(X, n_threads)
-    if sp.issparse(columns) and not np.all(columns.data):
+    columns: Any = as_columns(X, n_threads)
+    if _is_sparse(columns) and not np.all(columns.data):
         columns = columns.copy()
         columns.eliminate_zeros()
     norms = column_norms(columns)
@@ -70,12 +70,16 @@ def find_duplicates(X: Any, n_threads: int | None = None) -> Duplicates:
     return Duplicates(first_of)
 
 
+def _is_sparse(columns: Columns) -> bool:
+    return bool(sp.issparse(columns))
+
+
 def _hashes(columns: Columns, rng: np.random.Generator) -> tuple[NDArray[np.uint64], Array]:
     """Of each column: a hash of its pattern, and its product with a random vector."""
     n, p = columns.shape
     direction = rng.standard_normal(n)
     words = rng.integers(0, 2**64, size=n, dtype=np.uint64)
-    if not sp.issparse(columns):
+    if not _is_sparse(columns):
         return np.zeros(p, dtype=np.uint64), np.asarray(direction @ columns, dtype=np.float64)
     pattern = np.zeros(p, dtype=np.uint64)
     indptr = columns.indptr
@@ -89,7 +93,7 @@ def _hashes(columns: Columns, rng: np.random.Generator) -> tuple[NDArray[np.uint
 
 def _runs(columns: Columns, features: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Positions of the features in runs of about _CHUNK entries."""
-    counts = np.diff(columns.indptr)[features] if sp.issparse(columns) else np.full(len(features), columns.shape[0])
+    counts = np.diff(columns.indptr)[features] if _is_sparse(columns) else np.full(len(features), columns.shape[0])
     if len(features) == 0:
         return
     cuts = np.flatnonzero(np.diff(np.cumsum(counts) // _CHUNK)) + 1
@@ -100,7 +104,7 @@ def _are_equal(
     columns: Columns, norms: Array, left: NDArray[np.int64], right: NDArray[np.int64], tolerance: float
 ) -> NDArray[np.bool_]:
     """Whether each pair agrees in every entry at norm 1, the sign aside."""
-    if not sp.issparse(columns):
+    if not _is_sparse(columns):
         a, b = columns[:, left] / norms[left], columns[:, right] / norms[right]
         sign = np.where(np.einsum("ij,ij->j", a, b) < 0, -1.0, 1.0)
         return np.asarray(np.max(np.abs(a - sign * b), axis=0) <= tolerance)
@@ -108,7 +112,7 @@ def _are_equal(
     equal = counts == columns.indptr[right + 1] - columns.indptr[right]
     if not np.all(equal):  # the hash is of 64 bits: this does not happen, but would be wrong below
         equal[equal] = _are_equal(columns, norms, left[equal], right[equal], tolerance)
-        return equal
+        return np.asarray(equal)
     starts = np.cumsum(counts) - counts
     within = np.arange(int(counts.sum())) - np.repeat(starts, counts)
     at_left = np.repeat(columns.indptr[left].astype(np.int64), counts) + within

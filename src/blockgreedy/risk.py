@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blockgreedy.spectrum import UnitColumns, climb
 from blockgreedy.theory import bounds_by_rows, epsilon, max_safe_blocks_per_iter, touched_blocks
@@ -35,9 +36,9 @@ def warn_of_risk(
         return
     if options.per_block > 1:
         warnings.warn(
-            f"per_block={options.per_block} with update='add' is not covered by the theory: features of one block are "
-            "likely to be correlated, and their added steps may overshoot. Use per_block=1, or update='joint' or "
-            "'sweep', which never raise the objective",
+            f"per_block={options.per_block} with update='add' is not covered by the theory: features of a block may "
+            "be correlated, and their added steps may overshoot. Use per_block=1, or update='joint' or 'sweep', "
+            "which never raise the objective",
             ConvergenceRiskWarning,
             stacklevel=stacklevel + 1,
         )
@@ -67,9 +68,9 @@ def warn_of_risk(
     )
 
 
-def _immovable(problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _immovable(problem: Problem) -> NDArray[np.bool_]:
     """Features that no step can move: excluded, or held at 0 from both sides."""
     held = np.zeros(problem.n_features, dtype=np.bool_)
     if problem.penalty_weights is not None:
         held |= np.isinf(problem.penalty_weights)
-    return held | (np.asarray(problem.lower) == np.asarray(problem.upper))
+    return np.asarray(held | (np.asarray(problem.lower) == np.asarray(problem.upper)))

@@ -90,10 +90,10 @@ class UnitColumns:
     def explicit(self) -> tuple[Columns, Columns]:
         """The scaled columns in float64, and the same by rows (sparse only). tilt is still to be subtracted."""
         if not self.is_sparse:
-            unit = np.asfortranarray(self.columns * self.scale, dtype=np.float64)
-            return unit, unit
+            dense = np.asfortranarray(self.columns * self.scale, dtype=np.float64)
+            return dense, dense
         csc: Any = self.columns
-        unit = sp.csc_array(csc.shape, dtype=np.float64)
+        unit: Any = sp.csc_array(csc.shape, dtype=np.float64)
         unit.data = csc.data * np.repeat(self.scale, np.diff(csc.indptr))
         unit.indices, unit.indptr = csc.indices, csc.indptr
         return unit, unit.tocsr()

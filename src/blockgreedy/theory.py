@@ -180,7 +180,7 @@ def _search(
     touched: NDArray[np.int32],
     rng: np.random.Generator,
 ) -> Bound:
-    """The best of several climbs. Each ends at the Rayleigh quotient of one selection, which rho_block is not below."""
+    """The best of several climbs. Each ends at a Rayleigh quotient of one selection, which rho_block is not below."""
     every = np.flatnonzero(unit.scale)
     if len(every) == 0:
         return Bound("search", 1.0, "lower", "certified", "all columns are empty")
