@@ -52,7 +52,7 @@ def warn_of_risk(
     rho, enough = 1.0, (1 + (B - 1) / (P - 1)) * (1 - 1e-9)  # copies give exactly epsilon = 1, but for rounding
     for start in (derivs, unit.combine(np.arange(unit.n_features), np.ones(unit.n_features))):
         if rho < enough:
-            rho = max(rho, climb(unit, partition, start, _PASSES, enough))
+            rho = max(rho, climb(unit, partition, start, _PASSES, enough)[0])
     if rho < enough:
         return
     least = epsilon(P, B, rho)

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _CONSTANT = 1e-12  # a centred column below this part of its norm is rounding: it was constant
-_MAX_DENSE_BLOCKS = 512  # up to here a selection's products are held as a matrix and its eigenvector is exact
+MAX_DENSE_BLOCKS = 512  # up to here a selection's products are held as a matrix and its eigenvector is exact
 
 
 class UnitColumns:
@@ -137,7 +137,7 @@ def spectral_radius(X: Any, features: Iterable[int]) -> float:
         return math.nan
     unit = UnitColumns(as_columns(X, 1)[:, chosen], n_threads=1)
     everything = np.arange(len(chosen))
-    if len(chosen) <= 2 * _MAX_DENSE_BLOCKS:
+    if len(chosen) <= 2 * MAX_DENSE_BLOCKS:
         return float(np.linalg.eigvalsh(unit.gram(everything))[-1])
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -161,9 +161,14 @@ def best_of_blocks(products: Array, partition: Partition) -> NDArray[np.intp]:
     return selection
 
 
-def climb(unit: UnitColumns, partition: Partition, z: Array, max_passes: int, enough: float = math.inf) -> float:
-    """A value that rho_block is not below, from direction z uphill, in at most so many passes over the nonzeros."""
-    best = 1.0  # one column alone has 1
+def climb(
+    unit: UnitColumns, partition: Partition, z: Array, max_passes: int, enough: float = math.inf
+) -> tuple[float, NDArray[np.intp]]:
+    """(a value that rho_block is not below, the selection that has it), from direction z uphill.
+
+    Takes at most ``max_passes`` over the nonzeros; stops early once the value is ``enough``.
+    """
+    best, best_selection = 1.0, np.zeros(0, dtype=np.intp)  # one column alone has 1
     for _ in range(max_passes):
         if unit.center:
             z = z - z.mean()
@@ -172,18 +177,49 @@ def climb(unit: UnitColumns, partition: Partition, z: Array, max_passes: int, en
             break
         products = unit.products(z / norm)
         selection = best_of_blocks(products, partition)
-        if partition.n_blocks <= _MAX_DENSE_BLOCKS:
-            values, vectors = np.linalg.eigh(unit.gram(selection))
-            value, v = float(values[-1]), vectors[:, -1]
+        if partition.n_blocks <= MAX_DENSE_BLOCKS:
+            value, v = _top(unit.gram(selection))
         else:
             v = products[selection]  # a step of the power method; ‖v‖² is its Rayleigh quotient
             value = float(v @ v)
         rises = value > best * (1 + 1e-6)
-        best = max(best, value)
+        if rises:
+            best, best_selection = value, selection
         if not rises or best >= enough:
             break
         z = unit.combine(selection, v)
-    return best
+    return best, best_selection
+
+
+def exchange(
+    unit: UnitColumns, partition: Partition, selection: NDArray[np.intp], max_rounds: int
+) -> tuple[float, NDArray[np.intp]]:
+    """Better selections by changing one block at a time: to the column closest to what the other blocks add up to."""
+    value, v = _top(unit.gram(selection))
+    blocks = [partition.members(b) for b in range(partition.n_blocks)]
+    columns = [unit.columns[:, members] for members in blocks]
+    for _ in range(max_rounds):
+        changed = False
+        for b, members in enumerate(blocks):
+            weights = v.copy()
+            weights[b] = 0.0
+            rest = unit.combine(selection, weights)
+            size = np.abs(np.asarray(columns[b].T @ rest) * unit.scale[members])
+            trial = selection.copy()
+            trial[b] = members[int(np.argmax(size))]
+            if trial[b] == selection[b]:
+                continue
+            trial_value, trial_v = _top(unit.gram(trial))
+            if trial_value > value * (1 + 1e-9):
+                value, v, selection, changed = trial_value, trial_v, trial, True
+        if not changed:
+            break
+    return value, selection
+
+
+def _top(gram: Array) -> tuple[float, Array]:
+    values, vectors = np.linalg.eigh(gram)
+    return float(values[-1]), vectors[:, -1]
 
 
 def n_selections(partition: Partition) -> int:
