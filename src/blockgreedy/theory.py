@@ -203,11 +203,11 @@ def _search(
     crowded[int(np.argmax(touched))] = 1.0
     starts.append(crowded)
     starts += [rng.standard_normal(unit.n_samples) for _ in range(2)]
-    B, passes = partition.n_blocks, 100 if partition.n_blocks == partition.n_features else 30
-    found = sorted((climb(unit, partition, z, passes) for z in starts), key=lambda one: one[0])
+    B, is_shotgun = partition.n_blocks, partition.n_blocks == partition.n_features
+    found = sorted((climb(unit, partition, z, 100 if is_shotgun else 30) for z in starts), key=lambda one: one[0])
     value = found[-1][0]
     how = f"one selection, the best of {len(starts)} searches"
-    if B == partition.n_features:
+    if is_shotgun:
         how = f"power iterations from {len(starts)} starts"
     elif B <= MAX_DENSE_BLOCKS and unit.columns.size <= _MAX_EXCHANGE and value < B * (1 - 1e-6):
         ends = {tuple(selection): selection for _, selection in found if len(selection)}
