@@ -88,6 +88,18 @@ void bind_theory(nb::module_& m) {
         return give_away(std::move(products));
       },
       "matrix"_a, "r"_a.noconvert(), "n_threads"_a);
+  m.def(
+      "combine_columns",
+      [](const HeldMatrix& held, Vector<double> w) {
+        check_size("w", w.size(), held.n_cols());
+        std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
+        {
+          nb::gil_scoped_release release;
+          predict(held.matrix, w.data(), Xw.data());
+        }
+        return give_away(std::move(Xw));
+      },
+      "matrix"_a, "w"_a.noconvert());
 }
 
 }  // namespace blockgreedy

@@ -30,11 +30,7 @@ struct ByTilt {
 
 // What one executor needs for a seed: products with the features met so far, and the largest of each block.
 struct Workspace {
-  struct Product {
-    double sum;
-    std::int64_t seed;  // the sum is that of an earlier seed if this is
-  };
-  std::vector<Product> products;
+  std::vector<double> products;  // 0: not met; all 0 between seeds
   std::vector<std::int32_t> met, met_blocks;
   std::vector<double> best;     // per block; 0 between seeds
   std::vector<double> between;  // as in CrossProducts
@@ -53,8 +49,8 @@ class Pass {
     Workspace work;
     const auto p = static_cast<std::size_t>(columns_.n_cols), B = static_cast<std::size_t>(blocks_.n_blocks);
     if (rows_ != nullptr) {
-      work.products.resize(p, {0, -1});
-      work.met.resize(p);
+      work.products.assign(p, 0);
+      work.met.resize(p + 1);
     }
     work.met_blocks.resize(B);
     work.best.assign(B, 0);
@@ -66,14 +62,15 @@ class Pass {
     work.n_met = work.n_met_blocks = 0;
     const std::int32_t own = blocks_.block_of[seed];
     if constexpr (std::is_same_v<View, CscView<double>>) {
-      multiply_sparse(at, seed, work);
+      multiply_sparse(seed, work);
       for (std::int64_t k = 0; k < work.n_met; ++k) {
         const std::int32_t j = work.met[static_cast<std::size_t>(k)];
-        double product = work.products[static_cast<std::size_t>(j)].sum;
+        double product = work.products[static_cast<std::size_t>(j)];
         if (tilt_ != nullptr) product -= tilt_[seed] * tilt_[j];
+        else work.products[static_cast<std::size_t>(j)] = 0;
         offer(blocks_.block_of[j], std::abs(product), work);
       }
-      if (tilt_ != nullptr) offer_unmet(at, seed, work);
+      if (tilt_ != nullptr) offer_unmet(seed, work);
     } else {
       const double* values = columns_.data + columns_.start(seed);
       for (std::int64_t j = 0; j < columns_.n_cols; ++j) {
@@ -101,29 +98,35 @@ class Pass {
   }
 
  private:
-  void multiply_sparse(std::int64_t at, std::int32_t seed, Workspace& work) const {
+  void multiply_sparse(std::int32_t seed, Workspace& work) const {
+    constexpr double tiny = 1e-300;  // a product that cancels to 0 must not look as if it had not been met
+    double* products = work.products.data();
+    std::int32_t* met = work.met.data();
+    std::int64_t n_met = 0;
     columns_.for_each_nonzero(seed, [&](std::int32_t row, double x) {
       rows_->for_each_nonzero(row, [&](std::int32_t j, double other) {
-        Workspace::Product& product = work.products[static_cast<std::size_t>(j)];
-        if (product.seed != at) {
-          product = {0, at};
-          work.met[static_cast<std::size_t>(work.n_met++)] = j;
-        }
-        product.sum += x * other;
+        const double before = products[j], sum = before + x * other;
+        met[n_met] = j;  // without a branch, which could not be predicted
+        n_met += before == 0;
+        products[j] = sum == 0 ? tiny : sum;
       });
     });
+    work.n_met = n_met;
   }
 
   // Features without a common row still have -tilt·tilt: of each block the unmet one of the largest |tilt| counts.
-  void offer_unmet(std::int64_t at, std::int32_t seed, Workspace& work) const {
+  void offer_unmet(std::int32_t seed, Workspace& work) const {
     for (std::int64_t b = 0; b < blocks_.n_blocks; ++b) {
       const std::int64_t end = by_tilt_->start[static_cast<std::size_t>(b) + 1];
       for (std::int64_t k = by_tilt_->start[static_cast<std::size_t>(b)]; k < end; ++k) {
         const std::int32_t j = by_tilt_->features[static_cast<std::size_t>(k)];
-        if (work.products[static_cast<std::size_t>(j)].seed == at) continue;
+        if (work.products[static_cast<std::size_t>(j)] != 0) continue;
         offer(static_cast<std::int32_t>(b), std::abs(tilt_[seed] * tilt_[j]), work);
         break;
       }
+    }
+    for (std::int64_t k = 0; k < work.n_met; ++k) {
+      work.products[static_cast<std::size_t>(work.met[static_cast<std::size_t>(k)])] = 0;
     }
   }
 

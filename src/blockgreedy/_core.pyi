@@ -217,6 +217,8 @@ def weighted_squares(matrix: Matrix, weights: Annotated[NDArray[numpy.float64], 
 
 def column_products(matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
+def combine_columns(matrix: Matrix, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
 def isa() -> str:
     """The instruction set the hot loops run on."""
 

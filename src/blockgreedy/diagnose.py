@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from blockgreedy.columns import as_columns
 from blockgreedy.duplicates import Duplicates, find_duplicates
 from blockgreedy.options import whole
 from blockgreedy.partition import KINDS, Partition
@@ -144,16 +145,17 @@ def diagnose(
     named = {partition.kind: partition} if isinstance(partition, Partition) else dict(partition)
     if not named or not all(isinstance(blocks, Partition) for blocks in named.values()):
         raise TypeError("partition must be a Partition or a mapping of names to Partitions")
-    unit = UnitColumns(X, center=center, n_threads=n_threads)
-    duplicates = find_duplicates(X, n_threads)
+    columns = as_columns(X, n_threads)
+    unit = UnitColumns(columns, center=center, n_threads=n_threads)
+    duplicates = find_duplicates(columns, n_threads)
     found = {
-        name: _diagnose_one(X, y, unit, blocks, blocks_per_iter, duplicates, budget, seed)
+        name: _diagnose_one(columns, y, unit, blocks, blocks_per_iter, duplicates, budget, seed)
         for name, blocks in named.items()
     }
     facts: dict[str, Any] = {
         "n_samples": unit.n_samples,
         "n_features": unit.n_features,
-        "n_nonzeros": int(X.nnz) if hasattr(X, "nnz") else int(np.count_nonzero(X)),
+        "n_nonzeros": int(columns.nnz) if unit.is_sparse else int(np.count_nonzero(columns)),
         "n_empty": int(np.count_nonzero(unit.scale == 0)),
         "center": bool(center),
         "duplicates": duplicates,
@@ -195,10 +197,10 @@ def _advice(d: Diagnosis) -> list[str]:
     said = [*_advice_on_steps(d), *_advice_on_balance(d)]
     if d.duplicates.count:
         pairs = ", ".join(f"{i} and {j}" for i, j in d.duplicates.examples())
-        split = [f"{found.split_duplicates:,} in {name}" for name, found in d.partitions.items()]
+        split = ", ".join(f"{found.split_duplicates:,} in {name}" for name, found in d.partitions.items())
         said.append(
             f"{d.duplicates.count:,} columns repeat an earlier one up to sign and scale (e.g. {pairs}). Drop them: a "
-            f"copy in another block makes rho_block at least 2, and that many lie in one: {', '.join(split)}."
+            f"copy in another block than the original makes rho_block at least 2 (such copies: {split})."
         )
     if d.n_empty:
         what = "empty or constant" if d.center else "empty"
@@ -237,9 +239,10 @@ def _how_many(found: BlockDiagnosis) -> str:
 
 def _advice_on_balance(d: Diagnosis) -> list[str]:
     said = []
-    balanced = ", or partition='balanced'" if "balanced" in KINDS else ""
     for name, found in d.partitions.items():
         load, mass = found.load_balance.value, math.nan if found.mass_balance is None else found.mass_balance.value
+        can_balance = "balanced" in KINDS and found.partition.kind != "balanced"
+        balanced = ", or take partition='balanced'" if can_balance else ""
         if load >= _UNEVEN_LOAD:
             said.append(
                 f"{name}: the heaviest block has {load:.3g} times the mean number of nonzeros. Threads that own "
@@ -248,6 +251,7 @@ def _advice_on_balance(d: Diagnosis) -> list[str]:
         if mass >= _UNEVEN_MASS:
             said.append(
                 f"{name}: one block holds {mass:.3g} times its share of the first gradient. With a large alpha few "
-                f"blocks will hold any weight, so an iteration moves few features: raise per_block{balanced}."
+                "blocks will hold any weight, so an iteration moves few features: raise per_block with "
+                f"update='joint'{balanced}."
             )
     return said

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.backends.cpu import column_products, core_matrix, resolve_threads, weighted_squares
+from blockgreedy.backends.cpu import column_products, combine_columns, core_matrix, resolve_threads, weighted_squares
 from blockgreedy.columns import Columns, as_columns
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class UnitColumns:
         if len(features) == self.n_features:
             ordered = np.empty(self.n_features)
             ordered[features] = weights
-            z = np.asarray(self.columns @ ordered, dtype=np.float64)
+            z = combine_columns(self.matrix, ordered)
         else:
             z = np.asarray(self.columns[:, features] @ weights, dtype=np.float64)
         return z - z.mean() if self.center else z

@@ -94,6 +94,11 @@ def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int
     return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)
 
 
+def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xw, without a copy of X in another type."""
+    return _core.combine_columns(matrix, w)
+
+
 def weighted_squares(
     matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]:
