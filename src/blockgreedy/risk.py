@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from blockgreedy.problem import Problem
 
 
-_PASSES = 4  # over the nonzeros, from each of two starts: as much as a few iterations
+_PASSES = 3  # over the nonzeros, from each of two starts: as much as a few iterations
 
 
 class ConvergenceRiskWarning(UserWarning):
@@ -47,17 +47,20 @@ def warn_of_risk(
         return
     unit = UnitColumns(problem.X, n_threads=n_threads)
     unit.scale[_immovable(problem)] = 0.0
+    enough = (1 + (B - 1) / (P - 1)) * (
+        1 - 1e-9
+    )  # rho_block at epsilon = 1; copies give exactly that, but for rounding
+    upper = min(bound.value for bound in bounds_by_rows(unit, touched_blocks(unit, partition), B))
+    if upper < enough:
+        return
     # The derivatives select what the first iteration accepts; the sum of all columns is what many have in common.
-    derivs = np.asarray(problem.loss.deriv(problem.y, np.zeros(problem.n_samples)), dtype=np.float64)
-    rho, enough = 1.0, (1 + (B - 1) / (P - 1)) * (1 - 1e-9)  # copies give exactly epsilon = 1, but for rounding
+    rho, derivs = 1.0, np.asarray(problem.loss.deriv(problem.y, np.zeros(problem.n_samples)), dtype=np.float64)
     for start in (derivs, unit.combine(np.arange(unit.n_features), np.ones(unit.n_features))):
         if rho < enough:
             rho = max(rho, climb(unit, partition, start, _PASSES, enough)[0])
     if rho < enough:
         return
-    least = epsilon(P, B, rho)
-    upper = min((bound.value for bound in bounds_by_rows(unit, touched_blocks(unit, partition))), default=B)
-    safe = max_safe_blocks_per_iter(B, min(B, upper))
+    least, safe = epsilon(P, B, rho), max_safe_blocks_per_iter(B, upper)
     warnings.warn(
         f"epsilon is at least {least:.3g} (it must be below 1): some features of different blocks are so correlated "
         f"(rho_block is at least {rho:.3g}) that the theory promises nothing for blocks_per_iter={P} of n_blocks={B} "

@@ -150,13 +150,14 @@ def spectral_radius(X: Any, features: Iterable[int]) -> float:
 
 def best_of_blocks(products: Array, partition: Partition) -> NDArray[np.intp]:
     """The feature of the largest |product| in each block, the lowest of equals."""
+    selection = np.zeros(partition.n_blocks, dtype=np.intp)
     if partition.n_blocks == partition.n_features:
-        return np.argsort(partition.block_of)
+        selection[partition.block_of] = np.arange(partition.n_features)
+        return selection
     size = np.abs(products)
     largest = np.zeros(partition.n_blocks)
     np.maximum.at(largest, partition.block_of, size)
     winners = np.flatnonzero(size == largest[partition.block_of])[::-1]
-    selection = np.zeros(partition.n_blocks, dtype=np.intp)
     selection[partition.block_of[winners]] = winners  # of equals the last one written stays: the lowest
     return selection
 

@@ -146,7 +146,7 @@ def rho_block(
     rng = np.random.default_rng(seed)
     bounds = [Bound("blocks", float(B), "upper", "certified", "B, the number of blocks")]
     touched = touched_blocks(unit, partition)
-    bounds += bounds_by_rows(unit, touched)
+    bounds += bounds_by_rows(unit, touched, B)
     selections, size = n_selections(partition), unit.n_features
     if selections <= max_selections and size <= _MAX_GRAM and selections * B**3 <= _MAX_ENUMERATION:
         how = f"all {selections:,} selections" if selections > 1 else "the only selection: every feature is a block"
@@ -161,7 +161,7 @@ def touched_blocks(unit: UnitColumns, partition: Partition) -> NDArray[np.int32]
     return _core.blocks_touched(unit.matrix, partition.block_of, partition.n_blocks, unit.n_threads)
 
 
-def bounds_by_rows(unit: UnitColumns, touched: NDArray[np.int32]) -> list[Bound]:
+def bounds_by_rows(unit: UnitColumns, touched: NDArray[np.int32], n_blocks: int) -> list[Bound]:
     """Few blocks meet in a row, so few terms meet in a component of A_S v.
 
     Let T_i be the blocks that row i touches. By Cauchy-Schwarz, row by row, for any selection S and ‖v‖ = 1
@@ -178,7 +178,7 @@ def bounds_by_rows(unit: UnitColumns, touched: NDArray[np.int32]) -> list[Bound]
         bounds.append(Bound("rows", most, "upper", "certified", "most blocks that a row touches"))
     elif not unit.is_sparse:
         return bounds  # explicitly centred: the nonzeros are no longer those of X
-    average = max(1.0, float(weights.max()) * (1 + _SLACK))
+    average = min(float(n_blocks), max(1.0, float(weights.max()) * (1 + _SLACK)))
     how = "blocks that a row touches, averaged over a column's rows by its squares: the worst column"
     return [*bounds, Bound("weighted rows", average, "upper", "certified", how)]
 
