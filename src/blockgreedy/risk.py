@@ -54,10 +54,11 @@ def warn_of_risk(
     if upper < enough:
         return
     # The derivatives select what the first iteration accepts; the sum of all columns is what many have in common.
-    rho, derivs = 1.0, np.asarray(problem.loss.deriv(problem.y, np.zeros(problem.n_samples)), dtype=np.float64)
-    for start in (derivs, unit.combine(np.arange(unit.n_features), np.ones(unit.n_features))):
-        if rho < enough:
-            rho = max(rho, climb(unit, partition, start, _PASSES, enough)[0])
+    derivs = np.asarray(problem.loss.deriv(problem.y, np.zeros(problem.n_samples)), dtype=np.float64)
+    rho, _ = climb(unit, partition, derivs, _PASSES, enough)
+    if rho < enough:
+        total = unit.combine(np.arange(unit.n_features), np.ones(unit.n_features))
+        rho = max(rho, climb(unit, partition, total, _PASSES, enough)[0])
     if rho < enough:
         return
     least, safe = epsilon(P, B, rho), max_safe_blocks_per_iter(B, upper)

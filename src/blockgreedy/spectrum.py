@@ -46,13 +46,14 @@ class UnitColumns:
         self.is_sparse = sp.issparse(self.columns)
         self.n_samples, self.n_features = (int(size) for size in self.columns.shape)
         self.tilt = np.zeros(self.n_features)
-        squares = weighted_squares(core_matrix(self.columns), None, self.n_threads)
-        least = np.zeros(self.n_features)
+        self.matrix = core_matrix(self.columns)
+        squares = weighted_squares(self.matrix, None, self.n_threads)
+        least = _CONSTANT**2 * squares if center else np.zeros(self.n_features)
         if center:
             self._subtract_means()
-            least = _CONSTANT**2 * squares
-        self.matrix = core_matrix(self.columns)
-        self.raw_squares = squares = weighted_squares(self.matrix, None, self.n_threads)
+            self.matrix = core_matrix(self.columns)
+            squares = weighted_squares(self.matrix, None, self.n_threads)
+        self.raw_squares = squares
         if center and self.is_sparse:
             means = column_products(self.matrix, np.ones(self.n_samples), self.n_threads) / self.n_samples
             means[self._shifted] = 0
