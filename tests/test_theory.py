@@ -94,6 +94,21 @@ def test_bounds_are_sharp_on_copies_and_on_orthogonal_columns():
     }  # fmt: skip
 
 
+def test_search_finds_copies_and_near_copies_in_all_blocks_among_many_other_columns():
+    """A rare column in every block, beside common ones that point elsewhere."""
+    data = bg.data.text_like(400, 600, 25.0, seed=4)
+    X = data.X.tolil()
+    partition = bg.make_partition(data.X, n_blocks=10, seed=3)
+    for b in range(10):
+        X[:, partition.members(b)[5]] = 0
+        X[17:19, partition.members(b)[5]] = np.array([[1.0], [2.0]]) * (b + 1)
+    exact_copies = rho_block(X.tocsc(), partition)
+    assert exact_copies["search"].value == pytest.approx(10)
+    assert "known without a look" in exact_copies["row sum"].how
+    X[17, partition.members(0)[5]] = 1.2
+    assert rho_block(X.tocsc(), partition)["search"].value > 9.9
+
+
 def test_one_block_has_rho_block_1():
     found = rho_block(np.ones((3, 5)), bg.Partition(np.zeros(5, dtype=int), 1))
     assert [(bound.name, bound.value) for bound in found.bounds] == [("exact", 1.0)]

@@ -147,7 +147,7 @@ def diagnose(
         raise TypeError("partition must be a Partition or a mapping of names to Partitions")
     columns = as_columns(X, n_threads)
     unit = UnitColumns(columns, center=center, n_threads=n_threads)
-    duplicates = find_duplicates(columns, n_threads)
+    duplicates = find_duplicates(columns, n_threads) if center else unit.copies
     found = {
         name: _diagnose_one(columns, y, unit, blocks, blocks_per_iter, duplicates, budget, seed)
         for name, blocks in named.items()

@@ -33,6 +33,14 @@ class Duplicates:
         copies = np.flatnonzero(self.first_of != np.arange(len(self.first_of)))[:most]
         return [(int(self.first_of[j]), int(j)) for j in copies]
 
+    def most_spread(self, block_of: NDArray[np.int32], n_blocks: int, most: int) -> list[int]:
+        """The first of the kinds whose copies lie in the largest numbers of blocks, at least two."""
+        copied = np.flatnonzero(np.bincount(self.first_of, minlength=len(self.first_of))[self.first_of] > 1)
+        places = np.unique(self.first_of[copied] * n_blocks + block_of[copied])  # (kind, block)
+        kinds, blocks = np.unique(places // n_blocks, return_counts=True)
+        order = np.argsort(-blocks, kind="stable")[:most]
+        return [int(kinds[k]) for k in order if blocks[k] > 1]
+
     def split(self, block_of: NDArray[np.int32]) -> int:
         """Copies in another block than the first of their kind."""
         return int(np.count_nonzero(block_of != block_of[self.first_of]))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import column_products, combine_columns, core_matrix, resolve_threads, weighted_squares
 from blockgreedy.columns import Columns, as_columns
+from blockgreedy.duplicates import Duplicates, find_duplicates
 
 if TYPE_CHECKING:
     from blockgreedy.partition import Partition
@@ -30,6 +31,8 @@ Array = NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _CONSTANT = 1e-12  # a centred column below this part of its norm is rounding: it was constant
+_EXCHANGES = 3  # climbs whose ends are improved block by block
+_MAX_EXCHANGE = 5e7  # entries of X up to which they are: it copies the columns
 MAX_DENSE_BLOCKS = 512  # up to here a selection's products are held as a matrix and its eigenvector is exact
 
 
@@ -86,6 +89,11 @@ class UnitColumns:
         """What an inner product of two columns may be off by."""
         lost = self.raw_squares * self.scale**2  # ‖x_j‖²/‖x_j − mean‖²: digits that centring costs
         return 4 * self.n_samples * _EPSILON * max(1.0, float(lost.max()))
+
+    @cached_property
+    def copies(self) -> Duplicates:
+        """Columns that repeat others."""
+        return find_duplicates(self.columns, self.n_threads)
 
     @cached_property
     def explicit(self) -> tuple[Columns, Columns]:
@@ -222,6 +230,43 @@ def exchange(
 def _top(gram: Array) -> tuple[float, Array]:
     values, vectors = np.linalg.eigh(gram)
     return float(values[-1]), vectors[:, -1]
+
+
+def search(unit: UnitColumns, partition: Partition, starts: list[Array]) -> float:
+    """The largest value that climbs from the starts reach, the best of them improved block by block at their ends."""
+    B, is_shotgun = partition.n_blocks, partition.n_blocks == partition.n_features
+    found = []
+    for z in starts:
+        found.append(climb(unit, partition, z, 100 if is_shotgun else 30))
+        if found[-1][0] >= B * (1 - 1e-9):
+            return found[-1][0]  # there is no more
+    found.sort(key=lambda one: one[0])
+    value = max([1.0, *(reached for reached, _ in found)])
+    if not is_shotgun and B <= MAX_DENSE_BLOCKS and unit.columns.size <= _MAX_EXCHANGE:
+        ends = list({tuple(selection): selection for _, selection in found if len(selection)}.values())
+        value = max([value, *(exchange(unit, partition, selection, 10)[0] for selection in ends[-_EXCHANGES:])])
+    return value
+
+
+def starting_points(
+    unit: UnitColumns, partition: Partition, target: Array | None, crowded_row: int, rng: np.random.Generator
+) -> list[Array]:
+    """Directions that columns of many blocks may be close to."""
+    every = np.flatnonzero(unit.scale)
+    if len(every) == 0:
+        return []
+    copied = unit.copies.most_spread(partition.block_of, partition.n_blocks, 2)
+    starts = [unit.combine(np.array([j]), np.ones(1)) for j in copied]
+    starts.append(unit.combine(every, np.ones(len(every))))
+    starts.append(np.eye(1, unit.n_samples, crowded_row).ravel())
+    if target is not None:  # selects the largest gradients
+        starts.append(target)
+    counts = np.diff(unit.columns.indptr) if unit.is_sparse else np.full(unit.n_features, unit.n_samples)
+    order = np.argsort(counts, kind="stable")
+    densest = np.zeros(partition.n_blocks, dtype=np.intp)
+    densest[partition.block_of[order]] = order  # the last one written stays: the densest
+    starts.append(unit.combine(densest, np.ones(len(densest))))
+    return starts + [rng.standard_normal(unit.n_samples) for _ in range(2)]
 
 
 def n_selections(partition: Partition) -> int:

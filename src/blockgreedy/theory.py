@@ -18,13 +18,12 @@ from blockgreedy.backends.cpu import core_matrix, weighted_squares
 from blockgreedy.options import number, whole
 from blockgreedy.partition import Partition, as_target
 from blockgreedy.spectrum import (
-    MAX_DENSE_BLOCKS,
     UnitColumns,
-    climb,
     enumerate_selections,
-    exchange,
     n_selections,
+    search,
     spectral_radius,
+    starting_points,
 )
 
 __all__ = [
@@ -42,8 +41,6 @@ Array = NDArray[np.float64]
 
 _SLACK = 1e-9  # what eigenvalues and sums of thousands of terms may be off by, relatively
 _MAX_ENUMERATION = 1e9  # selections × B³
-_EXCHANGES = 3  # climbs whose ends are improved block by block
-_MAX_EXCHANGE = 5e7  # entries of X up to which they are: it copies the columns
 _MAX_GRAM = 2000  # features whose products enumeration holds
 BUDGET = 1.5e9  # multiplications for cross products: some 5 s on two cores
 
@@ -151,8 +148,23 @@ def rho_block(
     if selections <= max_selections and size <= _MAX_GRAM and selections * B**3 <= _MAX_ENUMERATION:
         how = f"all {selections:,} selections" if selections > 1 else "the only selection: every feature is a block"
         bounds.append(Bound("exact", enumerate_selections(unit, partition), "exact", "certified", how))
-    bounds.append(_search(unit, partition, target, touched, rng))
-    bounds += _bounds_by_products(unit, partition, float(budget), rng, bounds[-1].value)
+    starts = starting_points(unit, partition, target, int(np.argmax(touched)), rng)
+    reached, n_starts = search(unit, partition, starts), len(starts)
+    is_known = reached >= B * (1 - 1e-6)
+    cross = None if is_known else _cross_products(unit, partition, float(budget), rng)
+    if cross is not None:  # the columns with most like them in other blocks are good places to start from as well
+        first = np.argsort(-cross.sums, kind="stable")[:3]
+        leading = [unit.combine(np.array([cross.seeds[k]], dtype=np.intp), np.ones(1)) for k in first]
+        reached, n_starts = max(reached, search(unit, partition, leading)), n_starts + len(leading)
+    reached = max(1.0, reached * (1 - _SLACK))
+    what = "power iterations" if selections == 1 else "the best selection found by climbs"
+    bounds.append(Bound("search", reached, "lower", "certified", f"{what} from {n_starts} starts"))
+    if is_known:
+        how = "known without a look: rho_block is B, and none of these exceeds B"
+        names = ("proposition 1", "row sum", "eigenvalue")
+        bounds += [Bound(name, float(B), "upper", "certified", how) for name in names]
+    elif cross is not None:
+        bounds += _bounds_by_products(unit, B, cross, reached)
     return RhoBlock(B, tuple(bounds))
 
 
@@ -183,88 +195,54 @@ def bounds_by_rows(unit: UnitColumns, touched: NDArray[np.int32], n_blocks: int)
     return [*bounds, Bound("weighted rows", average, "upper", "certified", how)]
 
 
-def _search(
-    unit: UnitColumns,
-    partition: Partition,
-    target: Array | None,
-    touched: NDArray[np.int32],
-    rng: np.random.Generator,
-) -> Bound:
-    """The best of several climbs. Each ends at a Rayleigh quotient of one selection, which rho_block is not below."""
-    every = np.flatnonzero(unit.scale)
-    if len(every) == 0:
-        return Bound("search", 1.0, "lower", "certified", "all columns are empty")
-    starts = [unit.combine(every, np.ones(len(every)))]
-    if target is not None:
-        starts.append(target)
-    densest = _densest(unit, partition)
-    starts.append(unit.combine(densest, np.ones(len(densest))))
-    crowded = np.zeros(unit.n_samples)
-    crowded[int(np.argmax(touched))] = 1.0
-    starts.append(crowded)
-    starts += [rng.standard_normal(unit.n_samples) for _ in range(2)]
-    B, is_shotgun = partition.n_blocks, partition.n_blocks == partition.n_features
-    found = sorted((climb(unit, partition, z, 100 if is_shotgun else 30) for z in starts), key=lambda one: one[0])
-    value = found[-1][0]
-    how = f"one selection, the best of {len(starts)} searches"
-    if is_shotgun:
-        how = f"power iterations from {len(starts)} starts"
-    elif B <= MAX_DENSE_BLOCKS and unit.columns.size <= _MAX_EXCHANGE and value < B * (1 - 1e-6):
-        ends = {tuple(selection): selection for _, selection in found if len(selection)}
-        tried = [exchange(unit, partition, selection, 10)[0] for selection in list(ends.values())[-_EXCHANGES:]]
-        value = max([value, *tried])
-    return Bound("search", max(1.0, value * (1 - _SLACK)), "lower", "certified", how)
+@dataclass(frozen=True)
+class _CrossProducts:
+    """|a_i·a_j| across blocks: for each seed the largest, and the largest in each other block added up."""
+
+    seeds: NDArray[np.int32]
+    is_sample: bool
+    largest: Array
+    sums: Array
+    between: Array  # largest of each two blocks; empty for many blocks
 
 
-def _densest(unit: UnitColumns, partition: Partition) -> NDArray[np.intp]:
-    counts = np.diff(unit.columns.indptr) if unit.is_sparse else np.full(unit.n_features, unit.n_samples)
-    order = np.argsort(counts, kind="stable")
-    selection = np.zeros(partition.n_blocks, dtype=np.intp)
-    selection[partition.block_of[order]] = order  # the last one written stays: the densest
-    return selection
+def _cross_products(
+    unit: UnitColumns, partition: Partition, budget: float, rng: np.random.Generator
+) -> _CrossProducts | None:
+    seeds, is_sample = _affordable(unit, partition, budget, rng)
+    if len(seeds) == 0:
+        return None
+    columns, rows = unit.explicit
+    tilt = unit.tilt if unit.center and unit.is_sparse else None
+    matrix = core_matrix(columns)
+    by_rows = _core.csc(rows.shape[1], rows.indptr, rows.indices, rows.data) if unit.is_sparse else matrix
+    found = _core.cross_products(matrix, by_rows, tilt, partition.block_of, partition.n_blocks, seeds, unit.n_threads)
+    return _CrossProducts(seeds, is_sample, *found)
 
 
-def _bounds_by_products(
-    unit: UnitColumns, partition: Partition, budget: float, rng: np.random.Generator, known: float
-) -> list[Bound]:
-    """Bounds from |a_i·a_j| across blocks; estimates where only some columns' products can be afforded.
+def _bounds_by_products(unit: UnitColumns, B: int, cross: _CrossProducts, known: float) -> list[Bound]:
+    """Estimates where only some columns' products could be afforded; these are not below what is known to be reached.
 
     With S any selection and M = A_SᵀA_S, every |M_bb'| is at most the largest |product| between b and b', so that
     rho(M) is bounded by the largest row sum and by the largest eigenvalue of a matrix of such maxima.
     """
-    B = partition.n_blocks
-    if known >= B * (1 - 1e-6):
-        how = "known without a look: rho_block is B, and none of these exceeds B"
-        names = ("proposition 1", "row sum", "eigenvalue")
-        return [Bound(name, float(B), "upper", "certified", how) for name in names]
-    seeds, is_sample = _affordable(unit, partition, budget, rng)
-    if len(seeds) == 0:
-        return []
-    columns, rows = unit.explicit
-    tilt = unit.tilt if unit.center and unit.is_sparse else None
-    by_rows = core_matrix(columns) if not unit.is_sparse else _core.csc(
-        rows.shape[1], rows.indptr, rows.indices, rows.data
-    )  # fmt: skip
-    largest, sums, between = _core.cross_products(
-        core_matrix(columns), by_rows, tilt, partition.block_of, B, seeds, unit.n_threads
-    )
-    mu = min(1.0, float(largest.max()) + unit.rounding)
+    mu = min(1.0, float(cross.largest.max()) + unit.rounding)
     found = {
         "proposition 1": (1 + (B - 1) * mu, f"1 + (B−1)·{mu:.4g}, the largest |product| across blocks"),
         "row sum": (
-            1 + min(B - 1.0, float(sums.max()) + B * unit.rounding),
+            1 + min(B - 1.0, float(cross.sums.max()) + B * unit.rounding),
             "1 + a column's largest |product| with every other block, added up: the worst column",
         ),
     }
-    if len(between):
-        maxima = np.asarray(between).reshape(B, B)
+    if len(cross.between):
+        maxima = cross.between.reshape(B, B)
         maxima = np.minimum(1.0, np.maximum(maxima, maxima.T) + unit.rounding)
         np.fill_diagonal(maxima, 1.0)
         how = "largest eigenvalue of the blocks' largest |products|"
         found["eigenvalue"] = (float(np.linalg.eigvalsh(maxima)[-1]), how)
-    if not is_sample:
+    if not cross.is_sample:
         return [Bound(name, value * (1 + _SLACK), "upper", "certified", how) for name, (value, how) in found.items()]
-    share = f" ({len(seeds):,} of {unit.n_features:,} columns looked at)"
+    share = f" ({len(cross.seeds):,} of {unit.n_features:,} columns looked at)"
     return [
         Bound(f"sampled {name}", max(known, value), "upper", "estimate", how + share)
         for name, (value, how) in found.items()
