@@ -136,6 +136,13 @@ def test_large_shotgun_is_bounded_without_a_matrix_of_blocks():
     assert spectral_radius(data.X, range(3000)) == pytest.approx(expected, rel=1e-6)
 
 
+def test_more_selections_than_a_number_can_hold_are_not_enumerated():
+    X = sp.eye_array(5000, format="csc")
+    found = rho_block(X, bg.make_partition(X, n_blocks=2000), max_selections=10**30)
+    assert found.exact is None
+    assert found.upper.value == 1
+
+
 def test_a_sample_is_labelled_an_estimate_and_certified_bounds_remain():
     data = bg.data.text_like(300, 500, 12.0, seed=2)
     partition = bg.make_partition(data.X, n_blocks=8)

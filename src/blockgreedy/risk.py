@@ -27,7 +27,7 @@ class ConvergenceRiskWarning(UserWarning):
 def warn_of_risk(
     problem: Problem, partition: Partition, options: FamilyOptions, n_threads: int, stacklevel: int
 ) -> None:
-    """Warns where steps are added and epsilon is surely not below 1. Costs ten passes over the nonzeros at most.
+    """Warns where steps are added and epsilon is surely not below 1. Costs about ten passes over the nonzeros.
 
     Steps are scaled by the curvature of each column, so columns of norm 1 are what the theory is about, whatever
     the norms of X are.
@@ -47,9 +47,8 @@ def warn_of_risk(
         return
     unit = UnitColumns(problem.X, n_threads=n_threads)
     unit.scale[_immovable(problem)] = 0.0
-    enough = (1 + (B - 1) / (P - 1)) * (
-        1 - 1e-9
-    )  # rho_block at epsilon = 1; copies give exactly that, but for rounding
+    # rho_block at which epsilon is 1; two copies in two blocks have exactly that, but for rounding.
+    enough = (1 + (B - 1) / (P - 1)) * (1 - 1e-9)
     upper = min(bound.value for bound in bounds_by_rows(unit, touched_blocks(unit, partition), B))
     if upper < enough:
         return

@@ -269,8 +269,10 @@ def starting_points(
     return starts + [rng.standard_normal(unit.n_samples) for _ in range(2)]
 
 
-def n_selections(partition: Partition) -> int:
-    return math.prod(int(size) for size in partition.sizes)
+def n_selections(partition: Partition) -> float:
+    """How many there are; inf for more than anyone would enumerate."""
+    sizes = partition.sizes
+    return math.inf if np.log(sizes).sum() > 40 else math.prod(int(size) for size in sizes)
 
 
 def enumerate_selections(unit: UnitColumns, partition: Partition) -> float:

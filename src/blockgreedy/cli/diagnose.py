@@ -49,9 +49,8 @@ class DiagnoseOptions:
 def diagnose(options: DiagnoseOptions) -> None:
     """Say what to expect of blocks before any run: how many per iteration are safe, and how even they are.
 
-    Bounds on rho_block (how correlated features of different blocks can be), epsilon, the safe P, the balance of
-    load and of expected weight, duplicate columns and advice, for each kind of partition side by side. Columns are
-    taken at norm 1. Every number is certified, or marked ~ where it is an estimate from a sample of the columns.
+    For each kind of partition, side by side: bounds on rho_block, epsilon, the safe P, balance, duplicates, advice.
+    Columns are taken at norm 1. Numbers are certified, or marked ~ where only some of the columns were looked at.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
