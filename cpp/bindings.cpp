@@ -453,5 +453,6 @@ NB_MODULE(_core, m) {
   blockgreedy::bind_solver(m);
   blockgreedy::bind_working_set(m);
   blockgreedy::bind_data(m);
+  blockgreedy::bind_theory(m);
   blockgreedy::bind_parts(m);
 }

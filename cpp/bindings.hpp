@@ -98,6 +98,7 @@ void with_team(int n_threads, F&& f) {
   }
 }
 
-void bind_data(nb::module_& m);  // partitions and generators
+void bind_data(nb::module_& m);    // partitions and generators
+void bind_theory(nb::module_& m);  // what the theory asks of a matrix
 
 }  // namespace blockgreedy

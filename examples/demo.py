@@ -8,6 +8,7 @@ random or clustered. Stochastic, parallel (Shotgun) and greedy descent are setti
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +48,7 @@ RUNS = [
 
 
 def main() -> None:
+    warnings.simplefilter("ignore", bg.ConvergenceRiskWarning)  # what becomes of unsafe steps is the point
     console = Console(highlight=False)
     data = shaped("reuters")
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=0.0)

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 import blockgreedy as bg
 from conftest import random_design
 
+# The settings that are studied here are those that solve warns of.
+unsafe = pytest.mark.filterwarnings("ignore::blockgreedy.ConvergenceRiskWarning")
 ROUNDING = 1e-12  # the same point, its loss summed in another order
 
 
@@ -34,6 +36,7 @@ def copies_in_different_blocks(rng, loss, n_copies=4):
         ("logistic", 8, "blew up"),  # past twice the null model's objective, though it stays finite
     ],
 )
+@unsafe
 def test_copies_of_a_column_make_concurrent_addition_diverge(rng, loss, kind, n_copies):
     problem, partition = copies_in_different_blocks(rng, loss, n_copies)
     solution = bg.solve(problem, "thread-greedy", partition=partition, update="add", tol=1e-8, max_iter=20_000)
@@ -45,6 +48,7 @@ def test_copies_of_a_column_make_concurrent_addition_diverge(rng, loss, kind, n_
     assert problem.objective(solution.coef) == pytest.approx(solution.objective, rel=1e-12)
 
 
+@unsafe
 def test_two_copies_cycle_exactly_under_squared_loss(rng):
     problem, partition = copies_in_different_blocks(rng, "squared", 2)
     solution = bg.solve(problem, "thread-greedy", partition=partition, update="add", tol=1e-10, max_iter=20_000)
@@ -52,6 +56,7 @@ def test_two_copies_cycle_exactly_under_squared_loss(rng):
     assert "cycles" in solution.message
 
 
+@unsafe
 def test_continue_goes_on_and_returns_the_last_iterate(rng):
     problem, partition = copies_in_different_blocks(rng, "logistic", 16)
     options = {"partition": partition, "update": "add", "tol": 1e-8, "max_iter": 1000}
@@ -64,6 +69,7 @@ def test_continue_goes_on_and_returns_the_last_iterate(rng):
     assert "on_divergence" in went_on.message
 
 
+@unsafe
 def test_diverging_from_a_warm_start_returns_nothing_worse(rng):
     problem, partition = copies_in_different_blocks(rng, "squared", 4)
     start = bg.solve(problem, tol=1e-3).coef
@@ -123,7 +129,8 @@ def test_line_search_is_reported_when_it_cycles(rng):
     assert solution.objective <= problem.objective(np.zeros(problem.n_features)) * (1 + ROUNDING)
 
 
-def test_a_run_that_goes_on_after_blowing_up_warns_of_nothing_and_is_reported():
+@unsafe
+def test_a_run_that_goes_on_after_blowing_up_warns_of_no_overflow_and_is_reported():
     problem = bg.Problem(np.ones((20, 8)), np.arange(20.0), alpha=0.1)
     solution = bg.solve(problem, "thread-greedy", n_blocks=8, update="add", on_divergence="continue", max_iter=3000)
     assert solution.status == "max_iter"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.certificate import scaled_dual_point
+from blockgreedy.spectrum import spectral_radius
 from blockgreedy.trace import Record, Trace
 
 if TYPE_CHECKING:
@@ -28,8 +29,16 @@ _NOTICEABLE = 1e-10  # a change of the objective below this part of the null mod
 class Watch:
     """State of one run. ``check`` is called between stretches of iterations, with the clock stopped."""
 
-    def __init__(self, problem: Problem, model: CpuModel, partition: Partition, options: FamilyOptions) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        model: CpuModel,
+        partition: Partition,
+        options: FamilyOptions,
+        trace_spectral_radius: bool,
+    ) -> None:
         self.problem, self.model, self.partition, self.options = problem, model, partition, options
+        self.trace_spectral_radius = trace_spectral_radius
         self.f_null = problem.null_model.objective
         self.engine = model.block_greedy(partition, options)
         self.trace = Trace()
@@ -94,6 +103,10 @@ class Watch:
         stale = self.engine.n_iter - self.best_iteration >= window and len(self.wasted_steps) >= _MIN_SAMPLES
         return "cycles" if stale and np.mean(self.wasted_steps) >= 0.25 else None
 
+    def spectral_radius(self) -> float:
+        """Of the features that the last iteration accepted: 1 if orthogonal, their number if copies; nan if none."""
+        return spectral_radius(self.problem.X, self.engine.accepted) if self.trace_spectral_radius else np.nan
+
     def record(self, objective: float, gap: float) -> Record:
         support = np.flatnonzero(self.engine.coef)
         active = len(np.unique(self.partition.block_of[support]))
@@ -106,6 +119,7 @@ class Watch:
             critical_nonzeros=self.engine.critical_nonzeros,
             active_blocks=active,
             gap=gap,
+            spectral_radius=self.spectral_radius(),
         )
         self.trace.records.append(record)
         return record
@@ -124,11 +138,12 @@ def run_family(
     stop_on_divergence: bool,
     trace_iters: int | None,
     trace_seconds: float | None,
+    trace_spectral_radius: bool,
     callback: Callable[[Record], bool | None] | None,
 ) -> dict[str, Any]:
     """Runs until converged, diverged or out of budget; the fields of a Solution."""
     began = time.perf_counter()
-    watch = Watch(problem, model, partition, options)
+    watch = Watch(problem, model, partition, options, trace_spectral_radius)
     null = problem.null_model
     explained = null.objective <= 1e-12 * float(np.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples))))
     if explained or (problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True)):

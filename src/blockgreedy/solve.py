@@ -23,6 +23,7 @@ from blockgreedy.options import (
 )
 from blockgreedy.partition import KINDS, Partition, make_partition
 from blockgreedy.problem import Problem
+from blockgreedy.risk import warn_of_risk
 from blockgreedy.trace import Record, Trace
 from blockgreedy.working_set import run_working_set
 
@@ -45,6 +46,7 @@ class FamilyArguments(TypedDict, total=False):
     inner_tol: float
     max_sweeps: int | None
     on_divergence: Literal["stop", "continue"]
+    trace_spectral_radius: bool
 
 
 @dataclass
@@ -130,6 +132,11 @@ def solve(
     scan : "slices" (default) of equal nonzeros, or "blocks": one block per thread, with its load imbalance.
     atomic : add with concurrent atomics as the paper did ("add" and "line-search"); not bitwise repeatable.
     on_divergence : "stop" (default) returns the best point seen; "continue" goes on and returns the last.
+    trace_spectral_radius : also record how correlated the features are that the last iteration accepted: the largest
+        eigenvalue of their inner products at norm 1 (outside of the timed code).
+
+    Warns with a ConvergenceRiskWarning where ``update="add"`` is surely outside of what the paper's theory covers
+    (epsilon ≥ 1, or ``per_block`` > 1), and says how many blocks per iteration would be safe.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
@@ -184,6 +191,9 @@ def _solve_by_family(
     on_divergence = family.get("on_divergence", "stop")
     if on_divergence not in ("stop", "continue"):
         raise ValueError(f"on_divergence={on_divergence!r} is not known; use 'stop' or 'continue'")
+    radius = family.get("trace_spectral_radius", False)
+    if not isinstance(radius, bool):
+        raise ValueError(f"trace_spectral_radius={radius!r} must be True or False")
     given = partition if isinstance(partition, Partition) else None
     total, chosen = resolve_blocks(
         method,
@@ -193,9 +203,8 @@ def _solve_by_family(
         given.n_blocks if given is not None else None,
     )
     _refuse_beyond_family(problem, method)
-    chosen_options = {
-        name: value for name, value in family.items() if name not in ("blocks_per_iter", "on_divergence", "per_block")
-    }
+    apart = ("blocks_per_iter", "on_divergence", "per_block", "trace_spectral_radius")
+    chosen_options = {name: value for name, value in family.items() if name not in apart}
     options = FamilyOptions(
         n_blocks=total,
         blocks_per_iter=chosen,
@@ -214,6 +223,7 @@ def _solve_by_family(
         given = make_partition(problem.X, problem.y, n_blocks=total, kind=kind, seed=seed, n_threads=threads)
     elif given.n_features != problem.n_features:
         raise ValueError(f"partition is of {given.n_features} features, X has {problem.n_features}")
+    warn_of_risk(problem, given, options, threads, stacklevel=3)
     outcome = run_family(
         problem,
         CpuModel(problem, threads),
@@ -221,6 +231,7 @@ def _solve_by_family(
         options,
         max_iter=max_iter if max_iter is not None else 10_000 * options.check_every,
         stop_on_divergence=on_divergence == "stop",
+        trace_spectral_radius=radius,
         **{"start": None, **common},
     )
     return Solution(intercept=0.0, partition=given, **outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -22,6 +23,7 @@ class Record:
     critical_nonzeros: int  # of those, the heaviest block of each iteration: what P threads would wait for
     active_blocks: int  # blocks that hold any nonzero weight
     gap: float  # nan where it was not computed
+    spectral_radius: float = math.nan  # of the last iteration's accepted features; nan unless asked for
 
 
 @dataclass

@@ -89,6 +89,23 @@ def transpose_rows(csr: Any, n_threads: int | None = None) -> tuple[Any, Any, An
     return data, indices, indptr, fault
 
 
+def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
+    """x_j·r of every column: one pass over the nonzeros."""
+    return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)
+
+
+def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xw, without a copy of X in another type."""
+    return _core.combine_columns(matrix, w)
+
+
+def weighted_squares(
+    matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
+) -> NDArray[np.float64]:
+    """Σ_i weights_i x_ij² of every column (weights None: all 1)."""
+    return _core.weighted_squares(matrix, weights, n_threads)
+
+
 class CpuModel:
     """A problem on the core: its objective and the passes over the columns that a certificate needs."""
 

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blockgreedy.backends.cpu import resolve_threads
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complain, fail, option, takes
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complain, fail, option, risks_as_lines, takes
 from blockgreedy.data import Dataset, load
 from blockgreedy.losses import LOSSES
 from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
@@ -77,6 +77,9 @@ class FitOptions:
     trace: Annotated[Path | None, _TRACE] = None
     trace_iters: int | None = _of_output(None, "--trace-iters", "A record every so many iterations.")
     trace_seconds: float | None = _of_output(None, "--trace-seconds", "A record every so many seconds.")
+    trace_spectral_radius: bool = _of_family(
+        False, "--trace-spectral-radius", "Record how correlated the accepted features are."
+    )
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the summary.")
     quiet: bool = _of_output(False, "--quiet -q", "No progress line.")
 
@@ -155,7 +158,7 @@ def fit(options: FitOptions) -> None:
     progress = Progress(options.tol)
     code = FAILED
     try:
-        with progress.shown(not options.quiet):
+        with progress.shown(not options.quiet), risks_as_lines():
             dataset = load(options.data)
             progress.phase, code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
             problem = _problem(options, dataset)

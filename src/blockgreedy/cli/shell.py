@@ -3,13 +3,16 @@
 Exit codes: 0 done (converged), 3 not converged, 2 wrong use, 1 any other error.
 """
 
-from collections.abc import Callable
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
 from inspect import signature
 from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
 
 import blockgreedy
+from blockgreedy.risk import ConvergenceRiskWarning
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 
@@ -55,6 +58,23 @@ def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callab
 
 def option(panel: str, default: Any, names: str, help: str) -> Any:
     return typer.Option(default, *names.split(), help=help, rich_help_panel=panel)
+
+
+@contextlib.contextmanager
+def risks_as_lines() -> Iterator[None]:
+    """Inside, what the library says about the risk of a run goes to stderr as one line, not as a Python warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceRiskWarning)
+        show = warnings.showwarning
+
+        def show_as_line(message: Any, category: Any, *place: Any, **more: Any) -> None:
+            if issubclass(category, ConvergenceRiskWarning):
+                typer.secho(f"Warning: {message}", err=True, fg="yellow")
+            else:
+                show(message, category, *place, **more)
+
+        warnings.showwarning = show_as_line
+        yield
 
 
 def complain(message: str, code: int) -> int:

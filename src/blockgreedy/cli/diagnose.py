@@ -1,0 +1,174 @@
+"""``blockgreedy diagnose``: what the theory says about blocks on some data, before any run."""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
+from blockgreedy.data import Dataset, load
+from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
+from blockgreedy.diagnose import diagnose as diagnose_blocks
+from blockgreedy.options import whole
+from blockgreedy.partition import KINDS, make_partition
+from blockgreedy.theory import BUDGET, Bound
+
+_KINDS = ",".join(kind for kind in KINDS if kind != "contiguous")
+_SIGNS = {"upper": "≤", "lower": "≥", "exact": "="}
+_of_blocks, _of_effort, _of_output = (partial(option, panel) for panel in ("Blocks", "Effort", "Output"))
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions:
+    """What ``blockgreedy diagnose`` accepts."""
+
+    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help=".npz files with X and y, or svmlight text.")]
+    n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks, B.")
+    kinds: str = _of_blocks(_KINDS, "--kinds", f"Kinds of partition, from {', '.join(KINDS)}.")
+    blocks_per_iter: int | None = _of_blocks(None, "--blocks-per-iter", "P, for epsilon; usually all blocks.")
+    seed: int = _of_blocks(0, "--seed", "Of random blocks and of what is sampled.")
+    center: bool = _of_blocks(False, "--center", "Subtract the means of the columns first.")
+    n_threads: int | None = _of_effort(None, "--threads", "Threads; usually all the process may use.")
+    budget: float = _of_effort(BUDGET, "--budget", "Multiplications for inner products; beyond it they are sampled.")
+    as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
+    quiet: bool = _of_output(False, "--quiet -q", "No line that says what is being done.")
+
+
+@app.command()
+@takes(DiagnoseOptions)
+def diagnose(options: DiagnoseOptions) -> None:
+    """Say what to expect of blocks before any run: how many per iteration are safe, and how even they are.
+
+    For each kind of partition, side by side: bounds on rho_block, epsilon, the safe P, balance, duplicates, advice.
+    Columns are taken at norm 1. Numbers are certified, or marked ~ where only some of the columns were looked at.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy diagnose reuters.npz --blocks 32[/]
+    [cyan]blockgreedy diagnose a.npz b.npz --kinds random,clustered --blocks-per-iter 4[/]
+    [cyan]blockgreedy diagnose data.svm --center --json > diagnosis.json[/]
+    """
+    kinds = [kind.strip() for kind in options.kinds.split(",")]
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(KINDS)}, with commas between", WRONG_USE)
+    for path in options.data:
+        code = FAILED
+        try:
+            with _saying(options, f"{path.name}: loading") as say:
+                dataset = load(path)
+                code = WRONG_USE  # what is wrong from here on is what was asked for
+                found, seconds = _diagnose(
+                    options, kinds, dataset, lambda text, p=path, s=say: s(f"{p.name}: {text}")
+                )
+        except (ValueError, TypeError) as error:
+            fail(str(error), code)
+        except (OSError, MemoryError) as error:
+            fail(str(error) or "out of memory", FAILED)
+        except KeyboardInterrupt:
+            fail("interrupted", NOT_CONVERGED)
+        if options.as_json:
+            typer.echo(json.dumps({"data": str(path), **found.to_dict(), "seconds": seconds}))
+        else:
+            _print(Console(highlight=False), str(path), found, seconds)
+
+
+@contextlib.contextmanager
+def _saying(options: DiagnoseOptions, text: str) -> Iterator[Any]:
+    if options.quiet or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    with Console(stderr=True).status(text) as status:
+        yield status.update
+
+
+def _diagnose(
+    options: DiagnoseOptions, kinds: list[str], dataset: Dataset, say: Any
+) -> tuple[Diagnosis, dict[str, float]]:
+    seconds, partitions = {}, {}
+    if options.blocks_per_iter is not None:  # before the work, not after it
+        whole("blocks_per_iter", options.blocks_per_iter, 1, options.n_blocks)
+    for kind in kinds:
+        say(f"{kind} blocks")
+        began = time.perf_counter()
+        partitions[kind] = make_partition(
+            dataset.X, dataset.y, n_blocks=options.n_blocks, kind=kind, seed=options.seed, n_threads=options.n_threads
+        )
+        seconds[f"partition {kind}"] = time.perf_counter() - began
+    say("bounds")
+    began = time.perf_counter()
+    found = diagnose_blocks(
+        dataset.X,
+        partitions,
+        dataset.y,
+        blocks_per_iter=options.blocks_per_iter,
+        center=options.center,
+        budget=options.budget,
+        seed=options.seed,
+        n_threads=options.n_threads,
+    )
+    seconds["diagnosis"] = time.perf_counter() - began
+    return found, seconds
+
+
+def _print(console: Console, path: str, found: Diagnosis, seconds: dict[str, float]) -> None:
+    size = f"{found.n_samples:,} × {found.n_features:,}, {found.n_nonzeros:,} nonzeros"
+    columns = "columns centred, at norm 1" if found.center else "columns at norm 1"
+    first = next(iter(found.partitions.values()))
+    blocks = f"B = {first.partition.n_blocks:,}, P = {first.blocks_per_iter:,}"
+    console.print(Text.assemble((path, "bold"), f": {size}"), soft_wrap=True)
+    console.print(f"{blocks}; {columns}; {sum(seconds.values()):.1f} s\n")
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("", style="dim", no_wrap=True)
+    for name in found.partitions:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, cells in _rows(list(found.partitions.values())).items():
+        table.add_row(name, *cells)
+    console.print(table)
+    advice = Table.grid(padding=(0, 1))
+    for sentence in found.advice:
+        advice.add_row("•", Text(sentence))
+    console.print("", advice, "")
+
+
+def _rows(partitions: list[BlockDiagnosis]) -> dict[str, list[str]]:
+    """Name of the row → a cell for each partition."""
+    names = {b.name.removeprefix("sampled "): b for found in partitions for b in found.rho.bounds}
+    order = sorted(names, key=lambda name: ["lower", "exact", "upper"].index(names[name].side))
+    rows = {f"rho_block, {name}": [_named(found, name) for found in partitions] for name in order}
+    rows["epsilon"] = [_range(found.epsilon_lower, found.epsilon_upper) for found in partitions]
+    rows["safe P, proven"] = [f"{found.safe_blocks_per_iter.value:,.0f}" for found in partitions]
+    likely = [found.likely_safe_blocks_per_iter for found in partitions]
+    if any(likely):
+        rows["safe P, by estimate"] = ["" if bound is None else f"~ {bound.value:,.0f}" for bound in likely]
+    rows["P beyond theory"] = [f"> {found.most_blocks_per_iter.value:,.0f}" for found in partitions]
+    rows["nonzeros, max/mean"] = [f"{found.load_balance.value:.3f}" for found in partitions]
+    masses = [found.mass_balance for found in partitions]
+    rows["mass, max/mean"] = ["" if mass is None else f"{mass.value:.3f}" for mass in masses]
+    rows["copies split"] = [f"{found.split_duplicates:,}" for found in partitions]
+    return rows
+
+
+def _named(found: BlockDiagnosis, name: str) -> str:
+    for bound in found.rho.bounds:
+        if bound.name.removeprefix("sampled ") == name:
+            mark = "~ " if bound.kind == "estimate" else ""
+            return f"{mark}{_SIGNS[bound.side]} {bound.value:.4g}"
+    return ""
+
+
+def _range(lower: Bound, upper: Bound) -> str:
+    same = f"{lower.value:.4g}" == f"{upper.value:.4g}"
+    return f"{lower.value:.4g}" if same else f"{lower.value:.4g} … {upper.value:.4g}"
