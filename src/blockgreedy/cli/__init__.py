@@ -1,9 +1,9 @@
 """The command line: one file per command, each with a record of its options."""
 
-from blockgreedy.cli import fit
+from blockgreedy.cli import fit, reproduce
 from blockgreedy.cli.shell import app
 
-__all__ = ["app", "fit", "main"]
+__all__ = ["app", "fit", "main", "reproduce"]
 
 
 def main() -> None:
