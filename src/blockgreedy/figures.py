@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import io
 import math
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -41,7 +43,7 @@ STYLES = ("-", "--", "-.", ":")
 _WIDTH, _HEIGHT = 4.4, 3.5  # inches: at 390 px a figure is shown at about nine tenths of its size
 _RC = {
     "font.size": 9.5,
-    "axes.titlesize": 10.5,
+    "figure.titlesize": 10.5,
     "axes.labelsize": 9.5,
     "legend.fontsize": 8.5,
     "xtick.labelsize": 8.5,
@@ -180,7 +182,7 @@ def heat_map(
         return _picture(name, figure, alt, caption)
 
 
-def thinned(x: ArrayLike, y: ArrayLike, n: int = 160) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def thinned(x: ArrayLike, y: ArrayLike, n: int = 100) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """At most about n points of a curve, evenly spread over the logarithm of their index; the ends are kept."""
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(xs) <= n:
@@ -200,8 +202,9 @@ def _canvas(title: str, height: float = _HEIGHT) -> tuple[Figure, Axes]:
 
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")  # without pyplot: no global state, no backend
     axes = figure.add_subplot()
-    if title:
-        axes.set_title(title, loc="left", fontweight="bold")
+    if title:  # over the figure, not the axes: there it has the whole width
+        wrapped = "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, 48))
+        figure.suptitle(wrapped, x=0.01, ha="left", fontweight="bold")
     return figure, axes
 
 
@@ -249,9 +252,9 @@ def _readable(shade: Any) -> str:
 def _picture(name: str, figure: Figure, alt: str, caption: str) -> Picture:
     vector, raster = io.StringIO(), io.BytesIO()
     figure.savefig(vector, format="svg", transparent=True, metadata={"Date": None})
-    figure.savefig(raster, format="png", dpi=160, facecolor="white")
+    figure.savefig(raster, format="png", dpi=130, facecolor="white")
     light = vector.getvalue()
-    light = light[light.index("<svg") :]
+    light = re.sub(r"(\d\.\d\d)\d+", r"\1", light[light.index("<svg") :])  # hundredths of a point are plenty
     dark = light
     for bright, dim in DARK.items():
         dark = dark.replace(bright, dim)

@@ -80,14 +80,21 @@ class Section:
     def findings(self, findings: Iterable[Finding]) -> None:
         self.parts.append(f'<ul class="findings">{"".join(f.html() for f in findings)}</ul>')
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], caption: str, note: str = "") -> None:
-        """The first cell of a row is its heading; numbers are set to the right."""
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        caption: str,
+        note: str = "",
+        *,
+        folded: bool = False,
+    ) -> None:
+        """The first cell of a row is its heading; numbers are set to the right. A folded table opens on a click."""
         rows = list(rows)
         for row in rows:
             if len(row) != len(head):
                 raise ValueError(f"row {list(row)!r} has {len(row)} cells, the table {caption!r} has {len(head)}")
-        right = [bool(rows) and all(_is_number(row[c]) for row in rows) for c in range(len(head))]
-        kinds = [' class="number"' if is_right else "" for is_right in right]
+        kinds = [_column_class([row[c] for row in rows]) for c in range(len(head))]
         top = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(head, kinds, strict=True))
         body = "".join(
             f'<tr><th scope="row"{kinds[0]}>{escape(row[0])}</th>'
@@ -95,11 +102,13 @@ class Section:
             + "</tr>"
             for row in rows
         )
-        self.parts.append(
+        text = (
             f'<div class="table" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
             f"<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
             + (f'<p class="note">{escape(note)}</p>' if note else "")
         )
+        summary = f"<summary>{escape(caption)}: {len(rows):,} rows</summary>"
+        self.parts.append(f"<details>{summary}{text}</details>" if folded else text)
 
     def figures(self, *pictures: Picture) -> None:
         """Side by side where there is room."""
@@ -183,6 +192,12 @@ def _data_url(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
+def _column_class(cells: Sequence[str]) -> str:
+    if cells and all(_is_number(cell) for cell in cells):
+        return ' class="number"'
+    return ' class="short"' if all(len(cell) <= 24 for cell in cells) else ""
+
+
 def _is_number(cell: str) -> bool:
     return bool(re.match(r"^[-−+]?[\d.,]+(e[-+]?\d+)?( ?(s|ms|%|×|M|K))?$|^[–—]?$", cell.strip()))
 
@@ -216,13 +231,15 @@ nav li { break-inside: avoid; padding: 0.12rem 0; }
 figure { margin: 0; min-width: 0; }
 figure img { width: 100%; height: auto; display: block; }
 .table { overflow-x: auto; margin: 1rem 0 0.4rem; max-width: 100%; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+table { min-width: min(100%, 24rem); border-collapse: collapse;
+  font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: 0.2rem 0 0.4rem; }
 th, td { text-align: left; padding: 0.28rem 0.7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); min-width: 4.2rem; }
 tbody th { font-weight: 500; }
-.number { text-align: right; white-space: nowrap; }
-thead .number { white-space: normal; }
+.number { text-align: right; }
+tbody .number, tbody .short { white-space: nowrap; }
+summary { cursor: pointer; color: var(--link); padding: 0.3rem 0; }
 .findings { list-style: none; padding: 0; display: grid; gap: 0.7rem; }
 .findings li { max-width: 60rem; background: var(--card); border-left: 5px solid var(--soft);
   border-radius: 0 6px 6px 0; padding: 0.5rem 0.9rem; }

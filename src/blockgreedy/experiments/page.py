@@ -15,11 +15,13 @@ from blockgreedy.experiments.pictures import (
     follow_up_map,
 )
 from blockgreedy.experiments.results import DEFAULT, Results
+from blockgreedy.experiments.sets import alpha_text
 from blockgreedy.experiments.tables import (
     Table,
     blocks_table,
     data_table,
     design_table,
+    follow_up_table,
     gains,
     geometric_mean,
     iterations_table,
@@ -75,9 +77,9 @@ def _lead(results: Results) -> str:
     )
 
 
-def _put(section: Section, table: Table) -> None:
+def _put(section: Section, table: Table, *, folded: bool = False) -> None:
     if table.rows:
-        section.table(table.head, table.texts(), table.caption, table.note)
+        section.table(table.head, table.texts(), table.caption, table.note, folded=folded)
     else:
         section.text(f"{table.caption}: not measured.")
 
@@ -145,7 +147,7 @@ def _design(section: Section, results: Results) -> None:
         return
     facts = results.facts(runs[0].set_name)
     section.text(
-        f"B blocks, P of them per iteration: {facts.name} at alpha {runs[0].alpha:g}, random blocks, until "
+        f"B blocks, P of them per iteration: {facts.name} at alpha {alpha_text(runs[0].alpha)}, random blocks, until "
         f"(f − f*)/(f(0) − f*) ≤ {plan.DESIGN_ERROR:g}. B = 1 is Greedy, B = p is SCD (P = 1) or Shotgun, P = B is "
         "Thread-Greedy (Thr.-Gr.). In the cells, k is thousands, m thousandths and µ millionths; darker is more."
     )
@@ -166,7 +168,7 @@ def _design(section: Section, results: Results) -> None:
         )
         + "."
     )
-    _put(section, design_table(results))
+    _put(section, design_table(results), folded=True)
 
 
 def _figure_2(section: Section, results: Results) -> None:
@@ -195,7 +197,7 @@ def _figure_2(section: Section, results: Results) -> None:
             "Longer steps make the coupling between blocks matter more."
         )
         part.figures(*(convergence(results, f, plan.LINE_SEARCH, None, "objective") for f in results.sets))
-    _put(section.section("Run by run"), iterations_table(results))
+    _put(section.section("Run by run"), iterations_table(results), folded=True)
 
 
 def _grid(section: Section, results: Results, part: str, clock: str | None) -> None:
@@ -247,6 +249,7 @@ def _follow_up(section: Section, results: Results) -> None:
         "of the two."
     )
     part.figures(*[picture for picture in maps if picture is not None])
+    _put(part, follow_up_table(results), folded=True)
     best = "balanced" if "balanced" in results.kinds() else "random"
     part = section.section("Partitions, one coordinate per block")
     cells = [(facts, alpha) for facts in results.sets for alpha in facts.alphas]

@@ -9,11 +9,11 @@ import numpy as np
 
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.results import CLOCKS, DEFAULT, Results, Run
-from blockgreedy.experiments.sets import SetFacts
-from blockgreedy.figures import SOFT, STYLES, VIOLET, Axis, Line, bars, color_of, curves, heat_map
+from blockgreedy.experiments.sets import SetFacts, alpha_text
+from blockgreedy.figures import BLUE, GREEN, SOFT, STYLES, VIOLET, Axis, Line, bars, color_of, curves, heat_map
 from blockgreedy.report import Picture
 
-_WIDTH_OF_PER_BLOCK = {1: 1.1, 4: 1.8, 16: 2.6}
+_COLOR_OF_PER_BLOCK = {1: SOFT, 4: BLUE, 16: GREEN}
 
 
 def convergence(results: Results, facts: SetFacts, part: str, clock: str | None, column: str) -> Picture:
@@ -25,7 +25,9 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
             lines.append(Line(xs, run.trace[column], color_of(run.setting.kind), STYLES[k], 1.5))
     kinds = [kind for kind in results.kinds() if results.find(part, facts.name, kind=kind)]
     legend = [Line([], [], color_of(kind), label=kind) for kind in kinds]
-    legend += [Line([], [], SOFT, STYLES[k], label=f"alpha {alpha:g}") for k, alpha in enumerate(facts.alphas)]
+    legend += [
+        Line([], [], SOFT, STYLES[k], label=f"alpha {alpha_text(alpha)}") for k, alpha in enumerate(facts.alphas)
+    ]
     x = Axis("iterations" if clock is None else f"seconds, {CLOCKS[clock]}", log=True)
     y = Axis("regularised expected loss" if column == "objective" else "nonzero weights", log=True)
     against = "iterations" if clock is None else CLOCKS[clock]
@@ -38,7 +40,7 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
         title=facts.name,
         legend=legend,
         alt=f"{y.label} against {against} on {facts.name} with update {rule}, {' and '.join(kinds)} blocks, "
-        f"alphas {', '.join(f'{a:g}' for a in facts.alphas)}",
+        f"alphas {', '.join(alpha_text(a) for a in facts.alphas)}",
     )
 
 
@@ -112,7 +114,7 @@ def short(value: float) -> str:
             return f"{value / unit:.3g}{suffix}" if value < 100 * unit else f"{value / unit:.0f}{suffix}"
     if value >= 1 or value == 0:
         return f"{value:.3g}"
-    return f"{value * 1e3:.2g}m" if value >= 1e-3 else f"{value * 1e6:.2g}µ"
+    return f"{value * 1e3:.3g}m" if value >= 1e-3 else f"{value * 1e6:.3g}µ"
 
 
 def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block: int | None, kind: str) -> Picture:
@@ -127,11 +129,7 @@ def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block:
             color, style, width = color_of(s.kind), "-" if s.update == "joint" else "--", 1.6
             label = f"{s.kind}, {s.update}"
         elif per_block is None and s.kind == kind:
-            color, style, width = (
-                color_of(kind),
-                "-" if s.update == "joint" else "--",
-                _WIDTH_OF_PER_BLOCK[s.per_block],
-            )
+            color, style, width = _COLOR_OF_PER_BLOCK[s.per_block], "-" if s.update == "joint" else "--", 1.6
             label = f"{s.per_block} per block, {s.update}"
         else:
             continue
@@ -139,14 +137,14 @@ def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block:
         legend.append(Line([], [], color, style, width, label))
     what = f"{per_block} per block" if per_block is not None else f"{kind} blocks"
     return curves(
-        f"follow-up-{facts.name}-{alpha:g}-{'kinds' if per_block is not None else 'per-block'}",
+        f"follow-up-{facts.name}-{alpha_text(alpha)}-{'kinds' if per_block is not None else 'per-block'}",
         lines,
         Axis(f"seconds, {CLOCKS['wall']}", log=True),
         Axis("(f − f*) / (f(0) − f*)", log=True, limits=(1e-4, 2.0)),
-        title=f"{facts.name}, alpha {alpha:g}",
+        title=f"{facts.name}, alpha {alpha_text(alpha)}",
         legend=legend,
-        alt=f"Relative error against wall-clock seconds on {facts.name} at alpha {alpha:g}: safe updates with "
-        f"{what}, and the default solver",
+        alt=f"Relative error against wall-clock seconds on {facts.name} at alpha {alpha_text(alpha)}: "
+        f"safe updates with {what}, and the default solver",
     )
 
 
@@ -163,18 +161,19 @@ def follow_up_map(results: Results, per_block: int, error: float) -> Picture | N
             run = results.one(plan.FOLLOW_UP, name, alpha, kind, update=update, per_block=per_block)
             if run is not None:
                 values[i, j] = results.seconds_to(run, error) / base if base > 0 else math.nan
-                texts[i][j] = short(values[i, j]) if math.isfinite(values[i, j]) else "–"
+                texts[i][j] = f"{values[i, j]:.3g}" if math.isfinite(values[i, j]) else "–"
     if not np.any(np.isfinite(values)):
         return None
     return heat_map(
         f"follow-up-map-{per_block}",
         values,
-        [f"{name} {alpha:g}" for name, alpha in cells],
+        [f"{name} {alpha_text(alpha)}" for name, alpha in cells],
         [f"{kind}\n{update}" for update, kind in columns],
         texts=texts,
         x="",
         y="",
         title=f"Time over the default solver's,\n{per_block} per block",
-        alt=f"Heat map: wall-clock time to an error of {error:g} over the default solver's, {per_block} per block",
+        alt=f"Heat map: wall-clock time to an error of {alpha_text(error)} over the default solver's, "
+        f"{per_block} per block",
         center=1.0,
     )

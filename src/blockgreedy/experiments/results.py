@@ -37,6 +37,7 @@ class Run:
     trace: Trace
     status: str
     partition_seconds: float = 0.0
+    rising_share: float = 0.0  # how often the objective rose from one record to the next
 
     def clock(self, name: str, ns_per_nonzero: float) -> Array:
         """Seconds at each record by one of the CLOCKS."""
@@ -58,12 +59,6 @@ class Run:
     @property
     def last_iteration(self) -> int:
         return self.trace.records[-1].iteration
-
-    @property
-    def rising_share(self) -> float:
-        """How often the objective rose from one record to the next."""
-        steps = np.diff(self.trace["objective"])
-        return float(np.mean(steps > 0)) if len(steps) else 0.0
 
 
 # Three clocks. They are never put on one axis.

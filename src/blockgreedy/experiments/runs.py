@@ -20,7 +20,8 @@ from blockgreedy.solve import solve
 from blockgreedy.trace import Record, Trace
 
 _REFERENCE_TOL = 1e-7
-_MOST_RECORDS = 300  # kept of a run that is recorded at every iteration
+_MOST_RECORDS = 400  # kept of a run
+_STRIDE = 3  # iterations between records: odd, since a run that jumps to and fro looks still at every second one
 
 
 @dataclass
@@ -77,6 +78,9 @@ class Experiments:
         """Runs the job. KeyboardInterrupt passes through, also when it hit inside a solve."""
         if job.set_name not in self.problems:
             return
+        widest = max(job.setting.n_blocks, job.setting.blocks_per_iter)
+        if job.part == plan.DESIGN and widest >= self.problems[job.set_name].n_features:
+            return  # p blocks are a column of the grid anyway
         began = time.perf_counter()
         facts = self.results.facts(job.set_name)
         problem = self.problems[job.set_name].with_alpha(facts.alphas[job.alpha_index])
@@ -114,7 +118,7 @@ class Experiments:
         total = partition.n_blocks
         chosen = total if setting.n_blocks == setting.blocks_per_iter else min(setting.blocks_per_iter, total)
         per_block = setting.per_block
-        every = 1 if job.part == plan.FOLLOW_UP else math.ceil(total / chosen) if job.part == plan.DESIGN else None
+        every = {plan.FOLLOW_UP: 1, plan.DESIGN: math.ceil(total / chosen)}.get(job.part, _STRIDE)
         target = self._target(job, problem)
         reached = False
 
@@ -141,9 +145,10 @@ class Experiments:
         if solution.status == "interrupted" and not reached:
             raise KeyboardInterrupt
         used = Setting(setting.kind, setting.update, per_block, total, chosen)
-        trace = _thinned(solution.trace) if every is not None else solution.trace
         status = "reached" if reached else solution.status
-        return Run(job.part, job.set_name, problem.alpha, used, trace, status, seconds)
+        rising = float(np.mean(np.diff(solution.trace["objective"]) > 0)) if len(solution.trace) > 1 else 0.0
+        trace = _thinned(solution.trace)
+        return Run(job.part, job.set_name, problem.alpha, used, trace, status, seconds, rising)
 
     def _target(self, job: Job, problem: Problem) -> float:
         """The objective at which the run has shown what it was to show."""

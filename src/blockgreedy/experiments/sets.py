@@ -157,6 +157,12 @@ def alphas_of(alpha_max: float) -> tuple[float, ...]:
     return tuple(_power(exponent - k) for k in range(N_ALPHAS))
 
 
+def alpha_text(alpha: float) -> str:
+    """1e-4 rather than 0.0001 or 1e-04."""
+    exponent = round(math.log10(alpha)) if alpha > 0 else 0
+    return f"1e{exponent}" if alpha > 0 and _power(exponent) == alpha else f"{alpha:g}"
+
+
 def _power(exponent: int) -> float:
     return float(f"1e{exponent}")  # 10.0**-5 is not the double nearest to 1e-5
 

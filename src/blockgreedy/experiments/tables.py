@@ -11,6 +11,7 @@ import numpy as np
 
 from blockgreedy.experiments import paper, plan
 from blockgreedy.experiments.results import CLOCKS, DEFAULT, Results, Run
+from blockgreedy.experiments.sets import alpha_text
 from blockgreedy.experiments.verdicts import iterations_per_second
 
 
@@ -41,7 +42,7 @@ def data_table(results: Results) -> Table:
     rows = []
     for facts in results.sets:
         own = facts.in_paper
-        theirs = (own.n_features, own.n_samples, own.nonzeros, f"{own.lambda_0:g}") if own else (None,) * 4
+        theirs = (own.n_features, own.n_samples, own.nonzeros, alpha_text(own.lambda_0)) if own else (None,) * 4
         rows.append(
             [
                 facts.name,
@@ -54,7 +55,7 @@ def data_table(results: Results) -> Table:
                 theirs[2],
                 facts.empty_columns,
                 f"{facts.alpha_max:.3g}",
-                f"{facts.lambda_0:g}",
+                alpha_text(facts.lambda_0),
                 theirs[3],
             ]
         )
@@ -73,7 +74,7 @@ def optimum_table(results: Results) -> Table:
         run = results.one(plan.FOLLOW_UP, r.set_name, r.alpha, DEFAULT)
         last = run.trace.records[-1] if run is not None else None
         cells = (last.nonzeros, last.seconds) if last is not None else (None, None)
-        rows.append([r.set_name, f"{r.alpha:g}", r.objective, f"{r.relative_gap:.1e}", r.status, *cells])
+        rows.append([r.set_name, alpha_text(r.alpha), r.objective, f"{r.relative_gap:.1e}", r.status, *cells])
     head = ["set", "alpha", "objective", "proven gap, relative", "status", "nonzeros", "seconds (wall clock)"]
     return Table("optimum", "The default solver on every problem: f* of all errors below", head, rows)
 
@@ -111,7 +112,7 @@ def reuters_table(results: Results) -> Table:
             run = next((run for run in runs if run.setting.kind == kind), None)
             theirs: list[Any] = list(astuple(row)) if row is not None else [None] * 6
             ours = _reuters_row(run, when, ns) if run is not None else [None] * 7
-            rows.append([f"{alpha:g}", kind, *_interleaved(ours, theirs)])
+            rows.append([alpha_text(alpha), kind, *_interleaved(ours, theirs)])
     head = ["alpha", "blocks", "active blocks", "paper's"]
     head += ["iterations/s, wall clock", "iterations/s, 32-thread model", "paper's"]
     head += ["nonzeros, equal time", "paper's", "objective, equal time", "paper's"]
@@ -157,7 +158,7 @@ def iterations_table(results: Results) -> Table:
         rows.append(
             [
                 run.set_name,
-                f"{run.alpha:g}",
+                alpha_text(run.alpha),
                 run.setting.update,
                 run.setting.kind,
                 results.first_below(run, 0.1, iterations),
@@ -200,7 +201,7 @@ def follow_up_table(results: Results) -> Table:
         rows.append(
             [
                 run.set_name,
-                f"{run.alpha:g}",
+                alpha_text(run.alpha),
                 s.kind,
                 s.update,
                 s.per_block,
@@ -236,9 +237,9 @@ def means_table(results: Results, error: float = 1e-2) -> Table:
     for kind in others:
         head += [f"{kind}: wall clock", f"{kind}: model, scan follows blocks", f"{kind}: model, equal slices"]
         head.append(f"{kind}: cells")
-    caption = f"Times faster than random blocks to an error of {error:g} (geometric mean, one seed)"
+    caption = f"Times faster than random blocks to an error of {alpha_text(error)} (geometric mean, one seed)"
     note = "Above 1 is faster than random. The wall clock includes making the blocks; the models do not."
-    return Table(f"gains-{error:g}", caption, head, rows, note)
+    return Table(f"gains-{alpha_text(error)}", caption, head, rows, note)
 
 
 def gains(

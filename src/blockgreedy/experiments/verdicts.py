@@ -9,6 +9,7 @@ import numpy as np
 
 from blockgreedy.experiments import paper, plan
 from blockgreedy.experiments.results import Results, Run, overtaking
+from blockgreedy.experiments.sets import alpha_text
 from blockgreedy.report import Finding, Outcome
 
 _FEW = 0.5  # "few" active blocks: at most this part of what random blocks have
@@ -43,7 +44,8 @@ def first_alpha(results: Results) -> Finding:
     if not named:
         return Finding(claim, "None of the paper's sets was run.", "not measured")
     same = [facts for facts in named if facts.in_paper is not None and facts.lambda_0 == facts.in_paper.lambda_0]
-    found = f"Here: {'; '.join(f'{f.name} {f.lambda_0:g} (alpha_max {f.alpha_max:.2g})' for f in results.sets)}."
+    ours = [f"{facts.name} {alpha_text(facts.lambda_0)} (alpha_max {facts.alpha_max:.2g})" for facts in results.sets]
+    found = f"Here: {'; '.join(ours)}."
     others = [facts.name for facts in named if not facts.is_the_papers]
     why = f"Not the paper's own files, by their size: {', '.join(others)}." if others else ""
     return Finding(claim, found, _share(len(same), len(named)), why)
@@ -61,7 +63,7 @@ def active_blocks(results: Results) -> Finding:
             if pair is None:
                 continue
             spread, gathered = (int(run.trace.records[-1].active_blocks) for run in pair)
-            said.append(f"{facts.name} at {alpha:g}: clustered {gathered}, random {spread}")
+            said.append(f"{facts.name} at {alpha_text(alpha)}: clustered {gathered}, random {spread}")
             if spread >= pair[0].setting.n_blocks / 2:  # with fewer there is hardly any weight to gather
                 few.append(gathered <= _FEW * spread)
     if not said:
@@ -149,7 +151,7 @@ def per_iteration(results: Results, part: str) -> Finding:
             rising.append(pair[0].rising_share)
             when = overtaking(*_by_iteration(pair[0]), *_by_iteration(pair[1]))
             if when is not None:
-                lost.append(f"{facts.name} {alpha:g} at iteration {when:,.0f}")
+                lost.append(f"{facts.name} {alpha_text(alpha)} at iteration {when:,.0f}")
     if not milestones["10 iterations"]:
         return Finding(claim, UNMEASURED, "not measured")
     found = "Cells (sets × the two smallest alphas) with clustered ahead: "
@@ -182,7 +184,7 @@ def _leaders(results: Results, claim: str, in_time: bool) -> Finding:
         theirs = [paper.REUTERS[alpha, kind] for kind in ("random", "clustered")]
         numbers = [row.objective_in_time if in_time else row.objective_in_iterations for row in theirs]
         ours, where = common_end(pair, "blocks" if in_time else None, detail.ns_per_nonzero)
-        said.append(f"{alpha:g} ({where}): random {ours[0]:.3g}, clustered {ours[1]:.3g}")
+        said.append(f"{alpha_text(alpha)} ({where}): random {ours[0]:.3g}, clustered {ours[1]:.3g}")
         matches.append((ours[0] < ours[1]) == (numbers[0] < numbers[1]))
     if detail is None or not said:
         return Finding(claim, "No run at the paper's alphas was made.", "not measured")
@@ -231,7 +233,7 @@ def across_sets(results: Results) -> Finding:
     )
     cycling = _mean_rising(results, slice(0, 2))
     why = ""
-    if not math.isnan(cycling):
+    if cycling > 0.1:
         why = (
             f"Undamped steps with random blocks raised the objective in {100 * cycling:.0f} % of the recorded "
             "steps at "
@@ -254,7 +256,7 @@ def nonzeros_of_random(results: Results) -> Finding:
             continue
         end = min(run.last_iteration for run in pair)
         counts = [run.at_iteration(end, "nonzeros") for run in pair]
-        said.append(f"{alpha:g} after {end:,}: random {counts[0]:,.0f}, clustered {counts[1]:,.0f}")
+        said.append(f"{alpha_text(alpha)} after {end:,}: random {counts[0]:,.0f}, clustered {counts[1]:,.0f}")
         fewer.append(counts[0] < counts[1])
     if detail is None or not said:
         return Finding(claim, UNMEASURED, "not measured")
