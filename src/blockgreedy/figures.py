@@ -219,12 +219,28 @@ def _visible(line: Line, x: Axis, y: Axis) -> tuple[NDArray[np.float64], NDArray
 
 def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
     axes.set(xlabel=x.label, ylabel=y.label)
-    if x.log:
-        axes.set_xscale("log")
-    if y.log:
-        axes.set_yscale("log")
+    axes.set(xscale="log" if x.log else "linear", yscale="log" if y.log else "linear")
     axes.set_xlim(*x.limits)
     axes.set_ylim(*y.limits)
+    if x.log:
+        _label_decades(axes.xaxis, *axes.get_xlim())
+    if y.log:
+        _label_decades(axes.yaxis, *axes.get_ylim())
+
+
+def _label_decades(axis: Any, low: float, high: float) -> None:
+    """Plain numbers at powers of ten; between them too where there are fewer than two decades."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    decades = math.log10(high / low)
+    axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 1.5 else (1.0, 2.0, 5.0), numticks=9))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _plain(value: float) -> str:
+    """0.01, 1000 and 1e-5 rather than 1e-05."""
+    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.5g}")
 
 
 def _legend(figure: Figure, entries: Sequence[Line]) -> None:
@@ -252,10 +268,16 @@ def _readable(shade: Any) -> str:
 def _picture(name: str, figure: Figure, alt: str, caption: str) -> Picture:
     vector, raster = io.StringIO(), io.BytesIO()
     figure.savefig(vector, format="svg", transparent=True, metadata={"Date": None})
+    figure.set_layout_engine("none")  # keeps the layout, which takes as long as drawing
     figure.savefig(raster, format="png", dpi=130, facecolor="white")
-    light = vector.getvalue()
-    light = re.sub(r"(\d\.\d\d)\d+", r"\1", light[light.index("<svg") :])  # hundredths of a point are plenty
-    dark = light
+    light = dark = _compact(vector.getvalue())
     for bright, dim in DARK.items():
         dark = dark.replace(bright, dim)
     return Picture(name, light, dark, raster.getvalue(), alt, caption)
+
+
+def _compact(svg: str) -> str:
+    """Without what browsers do not need: header, comments, metadata, and more than tenths of a point in paths."""
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", " ".join(path[0].split())), svg)
+    return re.sub(r'd="', ' d="', re.sub(r"\n\s*", "\n", svg))
