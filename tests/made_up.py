@@ -50,7 +50,7 @@ def falling(end, n=40, start=0.7):
 
 def results(clustered_wins: bool) -> Results:
     """A whole study in which clustering does all that the paper says, or nothing of it."""
-    made = Results(sets=[facts()], config={"n_threads": 2})
+    made = Results(sets=[facts(n_features=20_000_000)], config={"n_threads": 2})
     critical = {"random": 1000, "clustered": 15_000 if clustered_wins else 1000}
     for k, alpha in enumerate(ALPHAS):
         made.references.append(Reference("reuters", alpha, 0.1, 1e-8, "converged"))

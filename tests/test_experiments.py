@@ -82,6 +82,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
         find_files(tmp_path / "absent")
 
 
+def test_generated_sets_are_called_generated():
+    problem, found = prepare(Source("realsim", scale=0.005), raw=False, seed=0, n_threads=1)
+    assert (problem.n_samples, found.generated, found.origin) == (362, True, "generated look-alike")
+    html = make_page(Results(sets=[found])).html()
+    assert "realsim is generated: only its shape resembles the real set." in html
+
+
 def test_columns_get_unit_norm_unless_raw_and_empty_ones_stay(tmp_path):
     data = bg.data.text_like(150, 300, 6.0, 4, seed=3)
     X = data.X.tolil()

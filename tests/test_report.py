@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -110,6 +111,8 @@ def test_all_pictures_finds_those_of_inner_sections(page, picture):
 
 def test_dark_pictures_differ_only_in_colours(picture):
     assert INK in picture.light
+    for svg in (picture.light, picture.dark):
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
     assert INK not in picture.dark
     assert DARK[INK] in picture.dark
     recoloured = picture.light
@@ -153,6 +156,8 @@ def test_what_a_logarithmic_axis_cannot_show_is_left_out():
     lines = [Line([0, 1, 10], [1, 0, 5]), Line([], [])]
     made = curves("zeros", lines, Axis("x", log=True), Axis("y", log=True), alt="zeros")
     assert "nan" not in made.light.lower()
+    empty = curves("empty", [Line([0], [0])], Axis("x", log=True), Axis("y", log=True), alt="nothing to see")
+    assert empty.png.startswith(b"\x89PNG")
 
 
 def test_bars_and_heat_maps_are_drawn_with_their_blanks():

@@ -99,17 +99,6 @@ def test_configuration_says_what_ran_and_names_no_place(out):
     assert str(out.parent) not in (out / "config.json").read_text() + (out / "index.html").read_text()
 
 
-def test_missing_sets_of_the_paper_are_generated_and_labelled(tmp_path, monkeypatch):
-    from blockgreedy.experiments import sets
-
-    monkeypatch.setattr(sets, "_SCALES", {"realsim": 0.005})
-    result = reproduce("--sets", "realsim", "--seconds", 0.002, "--threads", 1, "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    html = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert "realsim is generated: only its shape resembles the real set." in html
-    assert "generated look-alike" in html
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -10,7 +10,7 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,8 +100,10 @@ def curves(
     """Lines over a common axis. The legend, below the axes, is of ``legend`` or of the lines that have labels."""
     with _style():
         figure, axes = _canvas(title)
-        for line in lines:
-            xs, ys = _visible(line, x, y)
+        drawn = [(line, *_visible(line, x, y)) for line in lines]
+        if not any(len(xs) for _, xs, _ in drawn):  # a logarithmic axis needs a positive number
+            x, y = replace(x, log=False), replace(y, log=False)
+        for line, xs, ys in drawn:
             axes.plot(xs, ys, color=line.color, linestyle=line.style, linewidth=line.width)
         _set_up(axes, x, y)
         _legend(figure, legend or [line for line in lines if line.label])
@@ -220,8 +222,10 @@ def _visible(line: Line, x: Axis, y: Axis) -> tuple[NDArray[np.float64], NDArray
 def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
     axes.set(xlabel=x.label, ylabel=y.label)
     axes.set(xscale="log" if x.log else "linear", yscale="log" if y.log else "linear")
-    axes.set_xlim(*x.limits)
-    axes.set_ylim(*y.limits)
+    if x.limits != (None, None):
+        axes.set_xlim(*x.limits)
+    if y.limits != (None, None):
+        axes.set_ylim(*y.limits)
     if x.log:
         _label_decades(axes.xaxis, *axes.get_xlim())
     if y.log:
@@ -230,12 +234,12 @@ def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
 
 def _label_decades(axis: Any, low: float, high: float) -> None:
     """Plain numbers at powers of ten; between them too where there are fewer than two decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    decades = math.log10(high / low)
+    decades = math.log10(high / low) if 0 < low < high else 0.0
     axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 1.5 else (1.0, 2.0, 5.0), numticks=9))
     axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())  # minor ticks are half of the drawing time
 
 
 def _plain(value: float) -> str:
@@ -279,5 +283,5 @@ def _picture(name: str, figure: Figure, alt: str, caption: str) -> Picture:
 def _compact(svg: str) -> str:
     """Without what browsers do not need: header, comments, metadata, and more than tenths of a point in paths."""
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", " ".join(path[0].split())), svg)
-    return re.sub(r'd="', ' d="', re.sub(r"\n\s*", "\n", svg))
+    svg = re.sub(r' d="[^"]*"', lambda path: " " + re.sub(r"(\.\d)\d+", r"\1", " ".join(path[0].split())), svg)
+    return re.sub(r"\n\s*", "\n", svg)

@@ -209,7 +209,7 @@ _STYLE = """
   --card: #1d2126; --good: #56d364; --mixed: #e3b341; --bad: #ff7b72; --link: #79b8ff; } }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; padding: 1.5rem clamp(0.9rem, 3vw, 2.5rem) 4rem; max-width: 84rem; background: var(--paper);
+body { margin: 0 auto; padding: 1.5rem clamp(0.9rem, 3vw, 2.5rem) 4rem; max-width: 108rem; background: var(--paper);
   color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
   overflow-wrap: break-word; }
 h1 { font-size: clamp(1.6rem, 4vw, 2.3rem); line-height: 1.2; margin: 0 0 0.6rem; }

@@ -202,8 +202,9 @@ def _figure_2(section: Section, results: Results) -> None:
 
 def _grid(section: Section, results: Results, part: str, clock: str | None) -> None:
     shown = [facts for facts in results.sets if results.find(part, facts.name)]
-    for column in ("objective", "nonzeros"):
-        section.figures(*(convergence(results, facts, part, clock, column) for facts in shown))
+    section.figures(
+        *(convergence(results, facts, part, clock, column) for facts in shown for column in ("objective", "nonzeros"))
+    )
 
 
 def _reuters(section: Section, results: Results) -> None:

@@ -37,7 +37,7 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
         lines,
         x,
         y,
-        title=facts.name,
+        title=f"{facts.name}: {'objective' if column == 'objective' else 'nonzeros'}",
         legend=legend,
         alt=f"{y.label} against {against} on {facts.name} with update {rule}, {' and '.join(kinds)} blocks, "
         f"alphas {', '.join(alpha_text(a) for a in facts.alphas)}",
