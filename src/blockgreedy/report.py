@@ -104,7 +104,7 @@ class Section:
         )
         text = (
             f'<div class="table" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-            f"<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+            f"<caption><span>{escape(caption)}</span></caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
             + (f'<p class="note">{escape(note)}</p>' if note else "")
         )
         summary = f"<summary>{escape(caption)}: {len(rows):,} rows</summary>"
@@ -234,6 +234,7 @@ figure img { width: 100%; height: auto; display: block; }
 table { min-width: min(100%, 24rem); border-collapse: collapse;
   font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: 0.2rem 0 0.4rem; }
+caption span { position: sticky; left: 0; display: inline-block; max-width: calc(100vw - 2.2rem); }
 th, td { text-align: left; padding: 0.28rem 0.7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); min-width: 4.2rem; }
 tbody th { font-weight: 500; }
