@@ -1,6 +1,7 @@
 """The paper's experiments: data, plan, clocks, and verdicts that follow the numbers."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -307,6 +308,20 @@ def test_ctrl_c_inside_a_solve_ends_the_experiments(folder, monkeypatch):
         job = next(job for job in make_plan(["zeta"], 0.1) if job.part == part)
         with pytest.raises(KeyboardInterrupt):
             experiments.do(job)
+
+
+def test_runs_that_may_diverge_do_not_warn(folder, monkeypatch):
+    from blockgreedy.experiments import runs
+
+    def warns(*arguments, **options):
+        warnings.warn("this may diverge", UserWarning, stacklevel=2)
+        return bg.solve(*arguments, **options)
+
+    monkeypatch.setattr(runs, "solve", warns)
+    experiments = Experiments(choose(folder, ["zeta"], False), False, 0, 1)
+    experiments.load(lambda name: None)
+    experiments.do(next(job for job in make_plan(["zeta"], 0.01) if job.part == plan.FIGURE_2))
+    assert experiments.results.runs[0].setting.update == "add"
 
 
 def test_safe_steps_reach_their_error_and_stop_there(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -128,20 +129,22 @@ class Experiments:
             return reached
 
         options: dict[str, Any] = {"update": setting.update, "per_block": per_block, "on_divergence": "continue"}
-        solution = solve(
-            problem,
-            "block-greedy",
-            partition=partition,
-            blocks_per_iter=chosen,
-            tol=0.0,
-            max_seconds=job.seconds,
-            max_iter=job.max_iter or 10**12,
-            n_threads=n_threads,
-            seed=self.seed,
-            trace_iters=every,
-            callback=enough,
-            **options,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # runs that may diverge are what is studied here
+            solution = solve(
+                problem,
+                "block-greedy",
+                partition=partition,
+                blocks_per_iter=chosen,
+                tol=0.0,
+                max_seconds=job.seconds,
+                max_iter=job.max_iter or 10**12,
+                n_threads=n_threads,
+                seed=self.seed,
+                trace_iters=every,
+                callback=enough,
+                **options,
+            )
         if solution.status == "interrupted" and not reached:
             raise KeyboardInterrupt
         used = Setting(setting.kind, setting.update, per_block, total, chosen)
