@@ -51,7 +51,7 @@ def make_page(results: Results) -> Page:
     _design(page.section("The design space (Figure 1)"), results)
     _figure_2(page.section("Convergence (Figure 2)"), results)
     _reuters(page.section("Reuters in detail (Table 2, Figure 3)"), results)
-    _follow_up(page.section("After the paper: safe steps, balanced blocks, the default solver"), results)
+    _follow_up(page.section("After the paper: safe steps and the default solver"), results)
     _about(page.section("How this was run"), results)
     return page
 
@@ -72,8 +72,7 @@ def _lead(results: Results) -> str:
     judged = f" Of {len(outcomes)} statements of the paper {counts}." if outcomes else ""
     return (
         "The experiments of Scherrer, Tewari, Halappanavar and Haglin (NIPS 2012), run again by blockgreedy "
-        "reproduce on "
-        f"{names}.{judged}"
+        f"reproduce on {names}.{judged}"
     )
 
 
@@ -95,14 +94,12 @@ def _clocks(section: Section, results: Results) -> None:
     threads = results.config.get("n_threads", "?")
     section.text(
         f"Times are of two sorts and never share an axis. The wall clock is this machine's, with {threads} threads "
-        "that "
-        "scan equal slices of the nonzeros whatever the blocks are. The model is of 32 threads, one per block, as "
-        "in the "
-        "paper: the nonzeros on the critical path of each iteration times the time per nonzero, measured here on one "
-        "thread. It leaves out memory bandwidth and synchronisation.",
+        "that scan equal slices of the nonzeros whatever the blocks are. The model is of 32 threads, one per block, "
+        "as in the paper: the nonzeros on the critical path of each iteration times the time per nonzero, measured "
+        "here on one thread. It leaves out memory bandwidth and synchronisation.",
         "The model has two forms. Scan follows the blocks: every thread scans its own block, and the iteration "
-        "lasts as "
-        "long as the heaviest block, as in the paper's code. Equal slices: every thread scans 1/32 of the nonzeros.",
+        "lasts as long as the heaviest block, as in the paper's code. Equal slices: every thread scans 1/32 of the "
+        "nonzeros.",
     )
     rows = [[facts.name, _or_dash(facts.ns_per_nonzero)] for facts in results.sets]
     section.table(["set", "ns per nonzero"], rows, "The model's unit: one thread, measured in this run")
@@ -147,9 +144,10 @@ def _design(section: Section, results: Results) -> None:
         return
     facts = results.facts(runs[0].set_name)
     section.text(
-        f"B blocks, P of them per iteration: {facts.name} at alpha {alpha_text(runs[0].alpha)}, random blocks, until "
-        f"(f − f*)/(f(0) − f*) ≤ {plan.DESIGN_ERROR:g}. B = 1 is Greedy, B = p is SCD (P = 1) or Shotgun, P = B is "
-        "Thread-Greedy (Thr.-Gr.). In the cells, k is thousands, m thousandths and µ millionths; darker is more."
+        f"B blocks, P of them per iteration: {facts.name} at alpha {alpha_text(runs[0].alpha)}, random blocks, "
+        f"until (f − f*)/(f(0) − f*) ≤ {plan.DESIGN_ERROR:g}. B = 1 is Greedy, B = p is SCD (P = 1) or Shotgun, P = "
+        "B is Thread-Greedy (Thr.-Gr.). In the cells, k is thousands, m thousandths and µ millionths; darker is "
+        "more."
     )
     for update in ("add", "joint"):
         made = [design_space(results, update, clock) for clock in (None, "wall", "blocks")]
@@ -175,36 +173,39 @@ def _figure_2(section: Section, results: Results) -> None:
     if not results.find(plan.FIGURE_2):
         section.text("Not measured.")
         return
+    own = "; balanced ones, ours, are teal" if "balanced" in results.kinds() else ""
     section.text(
-        "Thread-greedy with 32 blocks, one coordinate per block, all steps added (update='add'). Black (white on "
-        "a dark "
-        "page): random; red: clustered (Algorithm 2); teal: balanced. An undamped run may cycle: its curve then goes "
-        "sideways or up and down."
+        "Thread-greedy with 32 blocks, one coordinate per block, all steps added (update='add'). As in the paper "
+        f"random blocks are black (white on a dark page) and clustered ones (Algorithm 2) red{own}. An undamped run "
+        "may cycle: its curve then goes sideways or up and down."
     )
     for clock, title in ((None, "By iteration"), ("blocks", "Model of 32 threads, scan follows the blocks")):
         part = section.section(title)
         _grid(part, results, plan.FIGURE_2, clock)
     part = section.section("Model of 32 threads, equal slices")
     part.text("The same runs if threads scan equal slices: every partition costs the same per iteration.")
-    part.figures(*(convergence(results, f, plan.FIGURE_2, "slices", "objective") for f in results.sets))
+    _grid(part, results, plan.FIGURE_2, "slices", ("objective",))
     part = section.section("Wall clock of this machine")
     part.text(f"{results.config.get('n_threads', '?')} threads.")
     _grid(part, results, plan.FIGURE_2, "wall")
     if results.find(plan.LINE_SEARCH):
         part = section.section("With a line search before the steps are added")
         part.text(
-            "The paper's code refines each step alone on the true loss before all are added (update='line-search'). "
-            "Longer steps make the coupling between blocks matter more."
+            "The paper's code refines each step alone on the true loss before all are added (update='line-search')."
         )
-        part.figures(*(convergence(results, f, plan.LINE_SEARCH, None, "objective") for f in results.sets))
+        _grid(part, results, plan.LINE_SEARCH, None, ("objective",))
     _put(section.section("Run by run"), iterations_table(results), folded=True)
 
 
-def _grid(section: Section, results: Results, part: str, clock: str | None) -> None:
+def _grid(
+    section: Section,
+    results: Results,
+    part: str,
+    clock: str | None,
+    columns: tuple[str, ...] = ("objective", "nonzeros"),
+) -> None:
     shown = [facts for facts in results.sets if results.find(part, facts.name)]
-    section.figures(
-        *(convergence(results, facts, part, clock, column) for facts in shown for column in ("objective", "nonzeros"))
-    )
+    section.figures(*(convergence(results, facts, part, clock, column) for facts in shown for column in columns))
 
 
 def _reuters(section: Section, results: Results) -> None:
@@ -213,8 +214,8 @@ def _reuters(section: Section, results: Results) -> None:
     if not facts.is_the_papers:
         section.text(
             f"The paper's Reuters is RCV1; {facts.name} here has {facts.n_samples:,} samples and "
-            f"{facts.n_features:,} "
-            f"features ({facts.origin}) and stands in for it. Contrasts can be compared, objectives cannot."
+            f"{facts.n_features:,} features ({facts.origin}) and stands in for it. Contrasts can be compared, "
+            "objectives cannot."
         )
     _put(section, reuters_table(results))
     section.figures(
@@ -234,9 +235,8 @@ def _follow_up(section: Section, results: Results) -> None:
         section.text("Not measured.")
         return
     section.text(
-        "The same sets and alphas with steps that cannot raise the objective (update='joint' and 'sweep'), 1, 4 "
-        "or 16 "
-        "coordinates per block, and the default solver. All on the wall clock of this machine, making the blocks "
+        "The same sets and alphas with steps that cannot raise the objective (update='joint' and 'sweep'), 1, 4 or "
+        "16 coordinates per block, and the default solver. All on the wall clock of this machine, making the blocks "
         "included; each run ends at an error of 1e-4 or when its seconds are over."
     )
     section.bullets(follow_up_sentences(results))
@@ -245,15 +245,15 @@ def _follow_up(section: Section, results: Results) -> None:
     maps = [follow_up_map(results, per_block, 1e-2) for per_block in plan.PER_BLOCK]
     part = section.section("Against the default solver")
     part.text(
-        "Wall-clock time to an error of 1e-2 over the default solver's: above 1 (red) is slower, – was not "
-        "reached by one "
-        "of the two."
+        "Wall-clock time to an error of 1e-2 over the default solver's: above 1 (red) is slower, – was not reached "
+        "by one of the two."
     )
     part.figures(*[picture for picture in maps if picture is not None])
     _put(part, follow_up_table(results), folded=True)
     best = "balanced" if "balanced" in results.kinds() else "random"
     part = section.section("Partitions, one coordinate per block")
-    cells = [(facts, alpha) for facts in results.sets for alpha in facts.alphas]
+    done = {(run.set_name, run.alpha) for run in runs}
+    cells = [(facts, alpha) for facts in results.sets for alpha in facts.alphas if (facts.name, alpha) in done]
     part.figures(*(errors_over_time(results, facts, alpha, 1, best) for facts, alpha in cells))
     part = section.section(f"More work per scan, {best} blocks")
     part.figures(*(errors_over_time(results, facts, alpha, None, best) for facts, alpha in cells))
@@ -274,8 +274,8 @@ def follow_up_sentences(results: Results) -> list[str]:
             if ratios:
                 lines.append(
                     f"{kind.capitalize()} against {base} {words}, to 1e-2: {geometric_mean(ratios):.2f} times as "
-                    "fast in "
-                    f"the geometric mean of {len(ratios)} cells, worst {min(ratios):.2f}, best {max(ratios):.1f}."
+                    f"fast in the geometric mean of {len(ratios)} cells, worst {min(ratios):.2f}, best "
+                    f"{max(ratios):.1f}."
                 )
     scans = []
     for run in results.find(plan.FOLLOW_UP, per_block=16):
@@ -303,9 +303,8 @@ def follow_up_sentences(results: Results) -> list[str]:
         slower = int(np.sum(np.array(best) > 1))
         lines.append(
             f"The default solver is faster to 1e-3 than the best of the family's settings in {slower} of "
-            f"{len(best)} cells "
-            f"that both reached; the family's best takes {geometric_mean(best):.1f} times its time in the "
-            "geometric mean."
+            f"{len(best)} cells that both reached; the family's best takes {geometric_mean(best):.1f} times its "
+            "time in the geometric mean."
         )
     return lines
 
@@ -322,6 +321,5 @@ def _about(section: Section, results: Results) -> None:
         section.table(["part", "wall clock"], rows, "Where the time of this run went")
     section.text(
         "Every run has a limit in seconds; a curve that ends early ran out of it or had arrived. The paper's "
-        "machine had "
-        f"{paper.MACHINE}; its numbers are quoted from its tables."
+        f"machine had {paper.MACHINE}; its numbers are quoted from its tables."
     )

@@ -118,11 +118,9 @@ def reuters_table(results: Results) -> Table:
     head += ["nonzeros, equal time", "paper's", "objective, equal time", "paper's"]
     head += ["nonzeros, 10K iterations", "paper's", "objective, 10K iterations", "paper's"]
     note = (
-        "32-thread model: the scan follows the blocks. Equal time is time of that model, where the shortest of "
-        "the runs "
-        "at an alpha ends; the paper's is 1,000 s of its machine. A run that is within 1e-6 of the optimum has "
-        "stopped "
-        "there. – : not measured, or fewer than 10,000 iterations in the time allowed."
+        "32-thread model: the scan follows the blocks. Equal time is time of that model, where the shortest of the "
+        "runs at an alpha ends; the paper's is 1,000 s of its machine. A run that is within 1e-6 of the optimum has "
+        "stopped there. – : not measured, or fewer than 10,000 iterations in the time allowed."
     )
     return Table(
         "reuters", f"The paper's detailed Reuters table: {name} here, the paper's beside it", head, rows, note

@@ -56,8 +56,8 @@ def first_alpha(results: Results) -> Finding:
 
 def active_blocks(results: Results) -> Finding:
     claim = (
-        "At the largest alphas clustering gathers the nonzero weights in few blocks "
-        "(Reuters at 1e-4: 6 of 32 active, against 32 with random blocks)."
+        "At the largest alphas clustering gathers the nonzero weights in few blocks (Reuters at 1e-4: 6 of 32 "
+        "active, against 32 with random blocks)."
     )
     said, few = [], []
     for facts in results.sets:
@@ -163,8 +163,8 @@ def per_iteration(results: Results, part: str) -> Finding:
     if not rising:
         return Finding(claim, UNMEASURED, "not measured")
     found = "Sets × the two smallest alphas: " + "; ".join(
-        f"at {name} clustered is ahead in {held.count('clustered ahead')}, level in {held.count('level')}, behind in "
-        f"{held.count('random ahead')} of {len(held)} cells"
+        f"at {name} clustered is ahead in {held.count('clustered ahead')}, level in {held.count('level')}, behind "
+        f"in {held.count('random ahead')} of {len(held)} cells"
         for name, held in places.items()
         if held
     )
@@ -259,17 +259,16 @@ def across_sets(results: Results) -> Finding:
     if not large and not small:
         return Finding(claim, UNMEASURED, "not measured")
     found = (
-        "At equal time by the model of 32 threads whose scan follows the blocks: random is ahead in "
-        f"{sum(large)} of {len(large)} cells at the two largest alphas, clustered in {sum(small)} of {len(small)} "
-        "at the two smallest."
+        f"At equal time by the model of 32 threads whose scan follows the blocks: random is ahead in {sum(large)} "
+        f"of {len(large)} cells at the two largest alphas, clustered in {sum(small)} of {len(small)} at the two "
+        "smallest."
     )
     cycling = _mean_rising(results, slice(0, 2))
     why = ""
     if cycling > 0.1:
         why = (
-            f"Undamped steps with random blocks raised the objective in {100 * cycling:.0f} % of the recorded "
-            "steps at "
-            f"the two largest alphas and {100 * _mean_rising(results, slice(2, 4)):.0f} % at the two smallest: "
+            f"Undamped steps with random blocks raised the objective in {100 * cycling:.0f} % of the recorded steps "
+            f"at the two largest alphas and {100 * _mean_rising(results, slice(2, 4)):.0f} % at the two smallest: "
             "where they cycle, more iterations per second do not help."
         )
     return Finding(claim, found, _share(sum(large) + sum(small), len(large) + len(small)), why)
@@ -277,8 +276,8 @@ def across_sets(results: Results) -> Finding:
 
 def nonzeros_of_random(results: Results) -> Finding:
     claim = (
-        "After 10,000 iterations random blocks have far fewer nonzeros than clustered ones "
-        "(74 to 110 against 203 to 19,919)."
+        "After 10,000 iterations random blocks have far fewer nonzeros than clustered ones (74 to 110 against 203 "
+        "to 19,919)."
     )
     detail = results.detail_set
     said, fewer = [], []
