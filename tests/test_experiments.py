@@ -166,6 +166,10 @@ def test_overtaking_is_when_the_lead_changes_for_good():
     assert overtaking(clock, behind_then_ahead, clock, other) == 3.0
     assert overtaking(clock, other, clock, behind_then_ahead) is None  # it was ahead, and lost
     assert overtaking(clock, other - 2, clock, other) is None  # ahead all the time
+    late = 10 * clock[:3]
+    assert (
+        overtaking(late / 10, np.array([9.0, 9.5, 1.0]), late, np.array([9.0, 8.0, 7.0])) is None
+    )  # b had not begun
 
 
 def test_errors_are_relative_to_the_best_point_of_all_runs():

@@ -171,12 +171,15 @@ def at(clock: Array, values: Array, when: float) -> float:
 
 
 def overtaking(clock_a: Array, values_a: Array, clock_b: Array, values_b: Array) -> float | None:
-    """When a, behind b before, got and stayed below it for as long as both ran; None if that did not happen."""
-    if len(clock_a) == 0 or len(clock_b) == 0:
+    """When a, behind b before, got and stayed below it for as long as both ran; None if that did not happen.
+
+    Before both have done something nobody leads, so the time starts at the later of the first records after the start.
+    """
+    if len(clock_a) < 2 or len(clock_b) < 2:
         return None
     end = min(clock_a[-1], clock_b[-1])
     times = np.unique(np.concatenate([clock_a, clock_b]))
-    times = times[(times <= end) & (times >= max(clock_a[0], clock_b[0]))]
+    times = times[(times <= end) & (times >= max(clock_a[1], clock_b[1]))]
     ahead = np.array([at(clock_a, values_a, t) < at(clock_b, values_b, t) for t in times])
     behind = np.array([at(clock_a, values_a, t) > at(clock_b, values_b, t) for t in times])
     if len(times) == 0 or not ahead[-1] or not behind.any():

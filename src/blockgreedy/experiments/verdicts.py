@@ -141,18 +141,20 @@ def per_iteration(results: Results, part: str) -> Finding:
         else "a line search of each, then all added (the paper's code)"
     )
     claim = f"Per iteration clustering is ahead at the smaller alphas; here with update={rule!r}: {words}."
-    places: dict[str, list[str]] = {"10 iterations": [], "100 iterations": [], "the end of the shorter run": []}
-    lost, rising, sooner = [], [], []
+    places: dict[str, list[str]] = {"10 iterations": [], "30": [], "100": [], "the end of the shorter run": []}
+    lost, kept, rising, sooner = [], [], [], []
     for facts in results.sets:
         for alpha in facts.alphas[2:]:
             pair = _pair(results, part, facts.name, alpha)
             if pair is None:
                 continue
             end = min(run.last_iteration for run in pair)
-            for name, iteration in zip(places, (10, 100, end), strict=True):
+            for name, iteration in zip(places, (10, 30, 100, end), strict=True):
                 values = (pair[0].at_iteration(iteration), pair[1].at_iteration(iteration))
                 if not any(map(math.isnan, values)):
                     places[name].append(leader(results, pair, values))
+            if places["the end of the shorter run"][-1:] == ["clustered ahead"]:
+                kept.append(f"{facts.name} {alpha_text(alpha)}")
             rising.append(pair[0].rising_share)
             needed = [results.first_below(run, _ERROR, run.trace["iteration"]) for run in pair]
             if not all(map(math.isnan, needed)):
@@ -173,7 +175,8 @@ def per_iteration(results: Results, part: str) -> Finding:
         found += f" It is sooner at an error of {_ERROR:g} in {sum(sooner)} of {len(sooner)}."
     shares = [held.count("clustered ahead") / max(len(held), 1) for held in places.values()]
     outcome: Outcome = "agrees" if shares[-1] >= _MOST else "in part" if max(shares) >= 0.5 else "differs"
-    why = f"Random overtook clustered: {'; '.join(lost)}. " if lost else ""
+    why = f"Ahead to the end: {', '.join(kept)}. " if kept else ""
+    why += f"Random overtook clustered: {'; '.join(lost)}. " if lost else ""
     why += f"With random blocks the objective rose in {100 * float(np.mean(rising)):.0f} % of the recorded steps."
     return Finding(claim, found, outcome, why)
 
