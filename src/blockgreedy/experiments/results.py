@@ -173,7 +173,7 @@ def at(clock: Array, values: Array, when: float) -> float:
 def overtaking(clock_a: Array, values_a: Array, clock_b: Array, values_b: Array) -> float | None:
     """When a, behind b before, got and stayed below it for as long as both ran; None if that did not happen.
 
-    Before both have done something nobody leads, so the time starts at the later of the first records after the start.
+    Before both have done something nobody leads: time starts at the later of the first records after the start.
     """
     if len(clock_a) < 2 or len(clock_b) < 2:
         return None
