@@ -79,7 +79,7 @@ def test_two_files_of_one_set_are_refused(folder):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"--data-dir must name an existing folder, got .*absent"):
+    with pytest.raises(FileNotFoundError, match=r"must name an existing folder, got .*absent"):
         find_files(tmp_path / "absent")
 
 

@@ -102,7 +102,7 @@ def test_configuration_says_what_ran_and_names_no_place(out):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--data-dir", "no/such/folder"), "--data-dir must name an existing folder, got 'no/such/folder'"),
+        (("--data-dir", "no/such/folder"), "must name an existing folder, got 'no/such/folder'"),
         (("--seconds", 0), "seconds=0.0 must be a number above 0"),
         (("--seconds", "nan"), "seconds=nan must be a number above 0"),
         (("--sets", "moon"), "'moon' is no known set; accepted are"),

@@ -233,18 +233,18 @@ def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
 
 
 def _label_decades(axis: Any, low: float, high: float) -> None:
-    """Plain numbers at powers of ten; between them too where there are fewer than two decades."""
+    """Plain numbers at powers of ten; between them too where there are hardly more than two decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     decades = math.log10(high / low) if 0 < low < high else 0.0
-    axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 1.5 else (1.0, 2.0, 5.0), numticks=9))
+    axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.2 else (1.0, 2.0, 5.0), numticks=9))
     axis.set_major_formatter(FuncFormatter(lambda value, _: _plain(value)))
     axis.set_minor_locator(NullLocator())  # minor ticks are half of the drawing time
 
 
 def _plain(value: float) -> str:
     """0.01, 1000 and 1e-5 rather than 1e-05."""
-    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.5g}")
+    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.6g}")
 
 
 def _legend(figure: Figure, entries: Sequence[Line]) -> None:

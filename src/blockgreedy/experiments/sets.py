@@ -73,7 +73,7 @@ class SetFacts:
 def find_files(folder: Path) -> dict[str, Path]:
     """The data files of a folder by the name of their set, the paper's sets first."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"--data-dir must name an existing folder, got {str(folder)!r}")
+        raise FileNotFoundError(f"--data-dir (or BLOCKGREEDY_DATA) must name an existing folder, got {str(folder)!r}")
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = _set_name(path)
