@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
@@ -59,13 +60,14 @@ class Display:
         self.wanted, self.live = wanted, wanted and sys.stderr.isatty()
         self.console = Console(stderr=True, highlight=False)
         self.progress = Progress(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("[dim]{task.fields[left]}[/]"),
-            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(table_column=Column(min_width=7, no_wrap=True)),
+            TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
+            TextColumn("[dim]{task.fields[left]}[/]", table_column=Column(min_width=18, no_wrap=True)),
+            TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
             console=self.console,
             transient=True,
+            expand=True,
         )
         self.task = self.progress.add_task("reading data", total=len(jobs), left=self._left())
         self.group = ""
@@ -73,6 +75,13 @@ class Display:
     @contextlib.contextmanager
     def shown(self) -> Iterator[None]:
         with self.progress if self.live else contextlib.nullcontext():
+            yield
+
+    @contextlib.contextmanager
+    def drawing(self) -> Iterator[None]:
+        if not self.live:
+            self.say("drawing the page")
+        with self.console.status("drawing the page") if self.live else contextlib.nullcontext():
             yield
 
     def say(self, text: str) -> None:
@@ -159,7 +168,8 @@ def reproduce(options: ReproduceOptions) -> None:
         fail("; ".join(results.remarks) or "interrupted before there was anything to report", FAILED)
     results.config["minutes"] = round((time.perf_counter() - began) / 60, 1)
     try:
-        page = write(results, options.out)
+        with display.drawing():
+            page = write(results, options.out)
     except OSError as error:
         fail(f"the results cannot be written: {error}", FAILED)
     for remark in results.remarks:
