@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,7 +22,7 @@ from blockgreedy.experiments import plan
 from blockgreedy.experiments.files import about_machine, write
 from blockgreedy.experiments.plan import Job, make_plan
 from blockgreedy.experiments.runs import Experiments
-from blockgreedy.experiments.sets import choose, data_folder
+from blockgreedy.experiments.sets import Source, choose, data_folder
 
 _of_data, _of_runs, _of_output = partial(option, "Data"), partial(option, "Runs"), partial(option, "Output")
 _FOLDER = typer.Option(
@@ -141,16 +141,7 @@ def reproduce(options: ReproduceOptions) -> None:
         fail(f"--out must name a folder, got the file {str(options.out)!r}", WRONG_USE)
     experiments = Experiments(sources, options.raw, options.seed, threads)
     results = experiments.results
-    results.config = {
-        "sets": ", ".join(source.name for source in sources),
-        "generated": ", ".join(source.name for source in sources if source.path is None) or "none",
-        "seconds": seconds,
-        "full": options.full,
-        "raw": options.raw,
-        "seed": options.seed,
-        "n_threads": threads,
-        **about_machine(),
-    }
+    results.config = _settings(options, sources, seconds, threads)
     began = time.perf_counter()
     jobs = make_plan([source.name for source in sources], seconds)
     display = Display(jobs, not options.quiet)
@@ -176,3 +167,17 @@ def reproduce(options: ReproduceOptions) -> None:
         typer.secho(f"Note: {remark}", err=True, fg="yellow")
     typer.echo(f"{'interrupted; what there is: ' if results.interrupted else ''}{page}")
     raise typer.Exit(NOT_CONVERGED if results.interrupted else 0)
+
+
+def _settings(options: ReproduceOptions, sources: list[Source], seconds: float, threads: int) -> dict[str, Any]:
+    """What ran, for config.json and the page; files by name, never by place."""
+    return {
+        "sets": ", ".join(source.name for source in sources),
+        "generated": ", ".join(source.name for source in sources if source.path is None) or "none",
+        "seconds": seconds,
+        "full": options.full,
+        "raw": options.raw,
+        "seed": options.seed,
+        "n_threads": threads,
+        **about_machine(),
+    }
