@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -326,6 +327,18 @@ def test_runs_that_may_diverge_do_not_warn(folder, monkeypatch):
     experiments.load(lambda name: None)
     experiments.do(next(job for job in make_plan(["zeta"], 0.01) if job.part == plan.FIGURE_2))
     assert experiments.results.runs[0].setting.update == "add"
+
+
+def test_figure_2_goes_on_to_its_least_iterations_and_no_further(folder):
+    experiments = Experiments(choose(folder, ["zeta"], False), False, 0, 1)
+    experiments.load(lambda name: None)
+    job = replace(
+        next(job for job in make_plan(["other", "zeta"], 1.0) if job.part == plan.FIGURE_2), set_name="zeta"
+    )
+    experiments.do(replace(job, seconds=60.0, max_iter=None, enough=(90, 0.0)))  # no optimum known: it cannot arrive
+    run = experiments.results.runs[0]
+    assert run.last_iteration == 90
+    assert run.status == "max_seconds"
 
 
 def test_safe_steps_reach_their_error_and_stop_there(folder):

@@ -121,12 +121,15 @@ class Experiments:
         per_block = setting.per_block
         every = {plan.FOLLOW_UP: 1, plan.DESIGN: math.ceil(total / chosen)}.get(job.part, _STRIDE)
         target = self._target(job, problem)
-        reached = False
+        reached = served = False
+        began = time.perf_counter()
 
         def enough(record: Record) -> bool:
-            nonlocal reached
+            nonlocal reached, served
             reached = record.objective <= target
-            return reached
+            if job.enough is not None:
+                served = record.iteration >= job.enough[0] and time.perf_counter() - began >= job.enough[1]
+            return reached or served
 
         options: dict[str, Any] = {"update": setting.update, "per_block": per_block, "on_divergence": "continue"}
         with warnings.catch_warnings():
@@ -145,10 +148,10 @@ class Experiments:
                 callback=enough,
                 **options,
             )
-        if solution.status == "interrupted" and not reached:
+        if solution.status == "interrupted" and not (reached or served):
             raise KeyboardInterrupt
         used = Setting(setting.kind, setting.update, per_block, total, chosen)
-        status = "reached" if reached else solution.status
+        status = "reached" if reached else "max_seconds" if served else solution.status
         rising = float(np.mean(np.diff(solution.trace["objective"]) > 0)) if len(solution.trace) > 1 else 0.0
         trace = _thinned(solution.trace)
         return Run(job.part, job.set_name, problem.alpha, used, trace, status, seconds, rising)
