@@ -7,13 +7,18 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test lint format stubs sanitize tsan bench bench-quick bench-report bench-family clean
+.PHONY: demo test test-browser lint format stubs sanitize tsan bench bench-quick bench-report bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/built
-	$(BIN)/python -m pytest -n $(shell nproc) --dist loadgroup
+	$(BIN)/python -m pytest -n $(shell nproc) --dist loadgroup -m "not browser"
+
+# Pages in headless Chromium, from the system's packages; leaves screenshots in build/screenshots.
+test-browser: $(VENV)/browser
+	tools/install_chromium.sh
+	$(BIN)/python -m pytest -m browser
 
 lint: $(VENV)/built
 	$(BIN)/ruff check .
@@ -33,7 +38,7 @@ stubs: $(VENV)/built
 sanitize: .venv-asan/built
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 BLOCKGREEDY_SANITIZED=address \
-	.venv-asan/bin/python -m pytest -p no:cacheprovider
+	.venv-asan/bin/python -m pytest -p no:cacheprovider -m "not browser"
 
 # The tests that use several threads, under ThreadSanitizer.
 tsan: .venv-tsan/built
@@ -61,6 +66,10 @@ $(VENV)/tools: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python tools/requirements.py dev | $(BIN)/python -m pip install -q -r /dev/stdin
+	touch $@
+
+$(VENV)/browser: $(VENV)/built
+	$(BIN)/python tools/requirements.py browser | $(BIN)/python -m pip install -q -r /dev/stdin
 	touch $@
 
 # The editable install knows the Python files that were there when it was made: a folder changes when one is added.

@@ -17,6 +17,7 @@ SANITIZED = os.environ.get("BLOCKGREEDY_SANITIZED", "")  # "address" or "thread"
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "threads: uses several threads; run by make tsan")
+    config.addinivalue_line("markers", "browser: needs Chromium; run by make test-browser")
 
 
 def random_design(rng, n=60, p=40, density=0.3, dense=False, dtype=np.float64):

@@ -41,6 +41,13 @@ def test_trace_imports_nothing_of_ours():
     assert not [name for name in imports(FILES["trace.py"]) if name.startswith("blockgreedy")]
 
 
+@pytest.mark.parametrize("name", ["report.py", "figures.py"])
+def test_report_knows_only_traces_and_plain_data(name):
+    ours = {module for module in imports(FILES[name]) if module.startswith("blockgreedy")}
+    allowed = ("blockgreedy.trace", "blockgreedy.report", "blockgreedy.figures")
+    assert not [module for module in ours if not module.startswith(allowed)]
+
+
 @pytest.mark.parametrize("name", [n for n in FILES if n != "estimators.py" and not n.startswith("cli/")])
 def test_extras_are_imported_where_they_are_needed(name):
     assert not {module.split(".")[0] for module in imports(FILES[name])} & EXTRAS

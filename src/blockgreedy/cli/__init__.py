@@ -1,9 +1,9 @@
 """The command line: one file per command, each with a record of its options."""
 
-from blockgreedy.cli import diagnose, fit
+from blockgreedy.cli import diagnose, fit, partition, reproduce
 from blockgreedy.cli.shell import app
 
-__all__ = ["app", "diagnose", "fit", "main"]
+__all__ = ["app", "diagnose", "fit", "main", "partition", "reproduce"]
 
 
 def main() -> None:

@@ -1,0 +1,148 @@
+"""``blockgreedy partition``: divide the features into blocks, and see how even they are."""
+
+import json
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from blockgreedy.cli.shell import FAILED, WRONG_USE, app, fail, option, takes
+from blockgreedy.data import Dataset, load
+from blockgreedy.files import replacing
+from blockgreedy.partition import KINDS, Partition, make_partition
+
+_MOST_ROWS = 64  # of the table of blocks
+_BAR = 24  # characters for twice the mean
+_of_blocks, _of_output = partial(option, "Blocks"), partial(option, "Output")
+_OUT = typer.Option("--out", help="Write the partition to this .npz file.", rich_help_panel="Output")
+_PICTURE = typer.Option("--picture", help="Draw the blocks into this .png file.", rich_help_panel="Output")
+
+
+@dataclass(frozen=True)
+class PartitionOptions:
+    """What ``blockgreedy partition`` accepts."""
+
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="An .npz file with X and y, or svmlight text.")]
+    n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks.")
+    kind: str = _of_blocks("balanced", "--kind", f"One of {', '.join(KINDS)}.")
+    seed: int = _of_blocks(0, "--seed", "Of random and balanced blocks.")
+    n_threads: int | None = _of_blocks(None, "--threads", "Threads; usually all the process may use.")
+    out: Annotated[Path | None, _OUT] = None
+    picture: Annotated[Path | None, _PICTURE] = None
+    as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
+
+
+@app.command()
+@takes(PartitionOptions)
+def partition(options: PartitionOptions) -> None:
+    """Divide the features into blocks, and show how even the blocks are.
+
+    An iteration of thread-greedy descent waits for the block with most nonzeros; blocks without gradient mass
+    contribute little. Balanced blocks are even in both. [cyan]blockgreedy fit --partition[/] takes the file, for any
+    alpha and loss.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy partition data.npz --blocks 32 --kind balanced --out blocks.npz[/]
+    [cyan]blockgreedy partition data.npz --kind clustered --picture blocks.png[/]
+    """
+    code = FAILED
+    try:
+        dataset = load(options.data)
+        code = WRONG_USE
+        settings = {"n_blocks": options.n_blocks, "kind": options.kind, "seed": options.seed}
+        began = time.perf_counter()
+        made = make_partition(dataset.X, dataset.y, n_threads=options.n_threads, **settings)  # type: ignore[arg-type]
+        seconds = time.perf_counter() - began
+        described = describe(made, dataset)
+        if options.out is not None:
+            made.save(options.out)
+        if options.picture is not None:
+            _draw(options.picture, described, dataset.name)
+    except (ValueError, TypeError) as error:
+        fail(str(error), code)
+    except (OSError, MemoryError) as error:
+        fail(str(error) or "out of memory", FAILED)
+    except ImportError:
+        fail("--picture needs matplotlib: pip install 'blockgreedy[report]'", FAILED)
+    except KeyboardInterrupt:
+        fail("interrupted; nothing was written", FAILED)
+    files = {"out": options.out, "picture": options.picture}
+    written = {name: str(path) for name, path in files.items() if path is not None}
+    if options.as_json:
+        typer.echo(json.dumps({"data": str(options.data), **described, "seconds": seconds, **written}))
+        return
+    console = Console(highlight=False)
+    console.print(_table(described) if made.n_blocks <= _MOST_ROWS else "", _summary(described, dataset, seconds))
+    for name, path in written.items():
+        console.print(f"{name}: {path}")
+
+
+def describe(made: Partition, dataset: Dataset) -> dict[str, Any]:
+    """Features, nonzeros and share of the gradient mass of each block, and how uneven they are."""
+    nonzeros, mass = made.nonzeros(dataset.X), made.mass(dataset.X, dataset.y)
+    return {
+        "kind": made.kind,
+        "seed": made.seed,
+        "n_blocks": made.n_blocks,
+        "features": made.sizes.tolist(),
+        "nonzeros": nonzeros.tolist(),
+        "mass": mass.tolist(),
+        "nonzeros_max_over_mean": float(nonzeros.max() / max(nonzeros.mean(), 1)),
+        "mass_max_over_mean": float(mass.max() / mass.mean()),
+    }
+
+
+def _table(described: dict[str, Any]) -> Table:
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("block", "features", "nonzeros"):
+        table.add_column(name, justify="right")
+    table.add_column("", no_wrap=True)
+    table.add_column("mass %", justify="right")
+    table.add_column("", no_wrap=True)
+    nonzeros, mass = np.array(described["nonzeros"]), np.array(described["mass"])
+    for b, size in enumerate(described["features"]):
+        bars = (_bar(nonzeros[b] / max(nonzeros.mean(), 1)), _bar(mass[b] / mass.mean()))
+        table.add_row(str(b), f"{size:,}", f"{nonzeros[b]:,}", bars[0], f"{100 * mass[b]:.2f}", bars[1])
+    return table
+
+
+def _bar(of_mean: float) -> str:
+    """Full at twice the mean; what is beyond that ends in a plus."""
+    length = round(_BAR / 2 * of_mean)
+    return "█" * length if length <= _BAR else "█" * (_BAR - 1) + "+"
+
+
+def _summary(described: dict[str, Any], dataset: Dataset, seconds: float) -> str:
+    sizes = described["features"]
+    uneven = [f"{described[f'{load}_max_over_mean']:.2f}" for load in ("nonzeros", "mass")]
+    return (
+        f"\n{dataset.name}: {described['n_blocks']:,} {described['kind']} blocks of {min(sizes):,} to {max(sizes):,} "
+        f"features, made in {seconds:.3f} s\n"
+        f"largest block / mean: {uneven[0]} in nonzeros, {uneven[1]} in gradient mass"
+    )
+
+
+def _draw(path: Path, described: dict[str, Any], name: str) -> None:
+    """Loads beside their mean, heaviest block first: the paper's Figure 3a, with the mass added."""
+    from blockgreedy.figures import Axis, bars
+
+    nonzeros, mass = np.array(described["nonzeros"]), np.array(described["mass"])
+    order = np.argsort(-nonzeros, kind="stable")
+    loads = {"nonzeros": nonzeros / max(nonzeros.mean(), 1), "gradient mass": mass / mass.mean()}
+    picture = bars(
+        "blocks",
+        {load: values[order] for load, values in loads.items()},
+        Axis("block, most nonzeros first"),
+        Axis("load / mean of the blocks"),
+        title=f"{name}: {described['n_blocks']} {described['kind']} blocks",
+        alt="Nonzeros and gradient mass of each block",
+    )
+    with replacing(path, ".png") as unfinished:
+        unfinished.write_bytes(picture.png)

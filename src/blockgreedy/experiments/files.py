@@ -1,0 +1,108 @@
+"""What a run leaves in its folder: index.html, PNG pictures, CSV tables and traces, config.json."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from blockgreedy.experiments.page import make_page
+from blockgreedy.experiments.results import Results
+from blockgreedy.experiments.tables import Table, all_tables
+from blockgreedy.experiments.verdicts import findings
+from blockgreedy.trace import COLUMNS
+
+
+def write(results: Results, folder: Path) -> Path:
+    """Everything into the folder; the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(_config(results), indent=2) + "\n")
+    if results.sets:
+        for table in all_tables(results):
+            _write_table(table, folder / f"{table.name}.csv")
+        verdicts = [[f.claim, f.found, f.outcome, f.why] for f in findings(results)]
+        _write_rows(folder / "findings.csv", ["claim", "found", "outcome", "why"], verdicts)
+        _write_traces(results, folder / "traces.csv")
+    page = make_page(results)
+    for picture in page.all_pictures():
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
+    page.save(folder / "index.html")
+    return folder / "index.html"
+
+
+def about_machine() -> dict[str, Any]:
+    """What a reader needs to judge the times; nothing that names the machine or its user."""
+    return {
+        "cpu": _cpu(),
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in ("blockgreedy", "numpy", "scipy", "matplotlib")},
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or "unknown"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _config(results: Results) -> dict[str, Any]:
+    return {
+        **results.config,
+        "interrupted": results.interrupted,
+        "remarks": results.remarks,
+        "seconds by part": {part: round(seconds, 2) for part, seconds in results.part_seconds.items()},
+        "ns per nonzero, one thread": {f.name: f.ns_per_nonzero for f in results.sets},
+    }
+
+
+def _write_table(table: Table, path: Path) -> None:
+    _write_rows(path, _distinct(table.head), table.rows)
+
+
+def _distinct(head: Any) -> list[str]:
+    """Column names of a file must differ: a second "paper's" becomes the paper's of what stands before it."""
+    return [f"{head[k - 1]}, paper" if name == "paper's" else name for k, name in enumerate(head)]
+
+
+def _write_rows(path: Path, head: Any, rows: Any) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        writer.writerows(rows)
+
+
+def _write_traces(results: Results, path: Path) -> None:
+    """Every run's records in one file, keyed by its settings."""
+    keys = ["part", "set", "alpha", "blocks", "update", "per_block", "n_blocks", "blocks_per_iter"]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*keys, *COLUMNS])
+        for run in results.runs:
+            s = run.setting
+            own = [
+                run.part,
+                run.set_name,
+                repr(run.alpha),
+                s.kind,
+                s.update,
+                s.per_block,
+                s.n_blocks,
+                s.blocks_per_iter,
+            ]
+            writer.writerows([*own, *(getattr(record, name) for name in COLUMNS)] for record in run.trace)
