@@ -18,7 +18,7 @@ from blockgreedy.files import replacing
 from blockgreedy.partition import KINDS, Partition, make_partition
 
 _MOST_ROWS = 64  # of the table of blocks
-_BAR = 24  # characters for twice the mean
+_BAR = 16  # characters for twice the mean
 _of_blocks, _of_output = partial(option, "Blocks"), partial(option, "Output")
 _OUT = typer.Option("--out", help="Write the partition to this .npz file.", rich_help_panel="Output")
 _PICTURE = typer.Option("--picture", help="Draw the blocks into this .png file.", rich_help_panel="Output")
@@ -102,9 +102,9 @@ def describe(made: Partition, dataset: Dataset) -> dict[str, Any]:
 def _table(described: dict[str, Any]) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("block", "features", "nonzeros"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("mass %", justify="right")
+    table.add_column("mass %", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     nonzeros, mass = np.array(described["nonzeros"]), np.array(described["mass"])
     for b, size in enumerate(described["features"]):
@@ -135,14 +135,14 @@ def _draw(path: Path, described: dict[str, Any], name: str) -> None:
 
     nonzeros, mass = np.array(described["nonzeros"]), np.array(described["mass"])
     order = np.argsort(-nonzeros, kind="stable")
-    loads = {"nonzeros": nonzeros / max(nonzeros.mean(), 1), "gradient mass": mass / mass.mean()}
+    loads = {"nonzeros": nonzeros / max(nonzeros.mean(), 1), "mass": mass / mass.mean()}
     picture = bars(
         "blocks",
         {load: values[order] for load, values in loads.items()},
         Axis("block, most nonzeros first"),
         Axis("load / mean of the blocks"),
         title=f"{name}: {described['n_blocks']} {described['kind']} blocks",
-        alt="Nonzeros and gradient mass of each block",
+        alt="Nonzeros and share of the gradient mass of each block, beside their means",
     )
     with replacing(path, ".png") as unfinished:
         unfinished.write_bytes(picture.png)
