@@ -3,19 +3,19 @@
     BLOCKGREEDY_DATA=folder python benchmarks/open_problem.py [--sets reuters,enron] [--seeds 5] [--jobs 2]
 
 Thread-greedy descent with 32 blocks on unit columns, logistic loss, lambda_0 and the next three powers of ten. Two
-things are measured apart. First, how many iterations each run needs until (f − f*)/(f(0) − f*) ≤ 1e-2 and 1e-3. Counts
-do not depend on the machine, so runs may go side by side (--jobs), and are kept in a file for the next time. Second,
-alone and interleaved, what an iteration and the making of the blocks take. The table has three clocks, each with the
-making of the blocks included:
+things are measured apart. First, how many iterations each run needs until (f − f*)/(f(0) − f*) ≤ 1e-2 and 1e-3.
+Counts do not depend on the machine, so runs may go side by side (--jobs), and are kept in a file for the next time.
+Second, alone and interleaved, what an iteration and the making of the blocks take. The table has three clocks, each
+with the making of the blocks included:
 
 - wall: seconds on this machine, threads scan slices of equal nonzeros;
 - blocks: 32 threads, each scans its block: an iteration waits for the heaviest;
 - slices: 32 threads scan slices of equal nonzeros.
 
-The last two are models: scanned nonzeros × the time per nonzero on one thread, and the making of the blocks counted as
-if it ran on 32 threads as well as the scan does. Cells where both need fewer than 20 iterations are left out, and so are
-cells that balanced or random blocks do not reach. Where clustered ones do not, they count with the iterations they were
-given.
+The last two are models: scanned nonzeros × the time per nonzero on one thread, the same for all kinds of blocks, and
+the making of the blocks counted as if it ran on 32 threads as well as the scan does. Cells where both need fewer than
+20 iterations are left out, and so are cells that balanced or random blocks do not reach. Where clustered ones do not,
+they count with the iterations they were given.
 """
 
 from __future__ import annotations
@@ -52,13 +52,12 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Seconds of an iteration here, of one nonzero on one thread, of making the blocks on one thread and on all."""
+class Making:
+    """What a kind of blocks costs: seconds to make them on one thread and on all, nonzeros of the heaviest block."""
 
-    iteration: float
-    nonzero: float
-    blocks_alone: float
-    blocks: float
+    alone: float
+    together: float
+    heaviest: float
 
 
 _problems: dict[str, bg.Problem] = {}
@@ -119,51 +118,27 @@ def count(task: Task) -> tuple[Task, list[float]]:
     return task, list(needed.values())
 
 
-def measure(task: Task, n_threads: int, repeats: int) -> list[Cost]:
-    problem = problem_of(task)
-    costs = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        partition = partition_of(task, 1)
-        alone = time.perf_counter() - began
-        began = time.perf_counter()
-        partition = partition_of(task, n_threads)
-        together = time.perf_counter() - began
-        runs = [
-            bg.solve(
-                problem,
-                "thread-greedy",
-                partition=partition,
-                update=task.update,
-                tol=0.0,
-                n_threads=threads,
-                max_iter=20,
-                trace_iters=20,
-            )
-            for threads in (n_threads, 1)
-        ]
-        per_nonzero = runs[1].seconds / runs[1].trace.records[-1].nonzeros_touched
-        costs.append(Cost(runs[0].seconds / 20, per_nonzero, alone, together))
-    return costs
-
-
-def cost_of(set_name: str, alpha_index: int, update: str, kinds: tuple[str, ...], n_threads: int) -> dict[str, Cost]:
-    """Medians of interleaved runs."""
-    seen: dict[str, list[Cost]] = {kind: [] for kind in kinds}
+def making_of(name: str, kind: str, n_threads: int) -> Making:
+    """Medians over five seeds."""
+    seen = []
     for seed in range(5):
-        for kind in kinds:
-            seen[kind] += measure(Task(set_name, alpha_index, update, kind, seed), n_threads, 1)
-    return {
-        kind: Cost(*(float(np.median([getattr(cost, f.name) for cost in costs])) for f in fields(Cost)))
-        for kind, costs in seen.items()
-    }
+        task = Task(name, 0, "joint", kind, seed)
+        began = time.perf_counter()
+        partition_of(task, 1)
+        middle = time.perf_counter()
+        made = partition_of(task, n_threads)
+        took = (middle - began, time.perf_counter() - middle)
+        seen.append((*took, float(made.nonzeros(_problems[name].X).max())))
+    return Making(*np.median(seen, axis=0).tolist())
 
 
-def seconds(clock: str, iterations: float, cost: Cost, nonzeros: int, heaviest: int) -> float:
-    if clock == "wall":
-        return cost.blocks + iterations * cost.iteration
-    scanned = heaviest if clock == "blocks" else nonzeros / B
-    return cost.blocks_alone / B + iterations * scanned * cost.nonzero
+def seconds_per_iteration(task: Task, n_threads: int, n_iter: int) -> tuple[float, float]:
+    """Seconds of an iteration, and of one scanned nonzero."""
+    solution = bg.solve(
+        problem_of(task), "thread-greedy", partition=partition_of(task), update=task.update, tol=0.0,
+        n_threads=n_threads, max_iter=n_iter, trace_iters=n_iter,
+    )  # fmt: skip
+    return solution.seconds / solution.n_iter, solution.seconds / solution.trace.records[-1].nonzeros_touched
 
 
 def rows_of(name: str, counts: dict[Task, list[float]], seeds: int, n_threads: int) -> list[dict[str, object]]:
@@ -171,16 +146,18 @@ def rows_of(name: str, counts: dict[Task, list[float]], seeds: int, n_threads: i
     kinds = (*KINDS, "true groups") if name in _true_groups else KINDS
     alphas = alphas_of(problem.alpha_max)
     nonzeros = int(problem.X.size if isinstance(problem.X, np.ndarray) else problem.X.nnz)
-    heaviest = {
-        kind: float(
-            np.median([partition_of(t).nonzeros(problem.X).max() for t in tasks(name, 0, "joint", kind, seeds)])
-        )
-        for kind in kinds
-    }
+    making = {kind: making_of(name, kind, n_threads) for kind in kinds}
+    per_nonzero = float(
+        np.median([seconds_per_iteration(Task(name, 0, "joint", "random", s), 1, 20)[1] for s in range(5)])
+    )
     rows = []
     for k in range(len(alphas)):
         for update in UPDATES:
-            costs = cost_of(name, k, update, kinds, n_threads)
+            medians = {
+                kind: np.median([counts[task] for task in tasks(name, k, update, kind, seeds)], axis=0)
+                for kind in kinds
+            }
+            per_iteration = measured_iterations(name, k, update, medians, n_threads)
             for at, error in enumerate(ERRORS):
                 row: dict[str, object] = {
                     "set": name,
@@ -189,21 +166,36 @@ def rows_of(name: str, counts: dict[Task, list[float]], seeds: int, n_threads: i
                     "error": error,
                 }
                 for kind in kinds:
-                    needed = [counts[task][at] for task in tasks(name, k, update, kind, seeds)]
-                    median = float(np.median(needed))
-                    row[f"{kind} iterations"] = median
-                    for clock in CLOCKS:
-                        spent = median if math.isfinite(median) else limit_of(name)[0]
-                        time_taken = seconds(clock, spent, costs[kind], nonzeros, int(heaviest[kind]))
-                        row[f"{kind} {clock} s"] = float(f"{time_taken:.4g}")
+                    needed = float(medians[kind][at])
+                    spent = needed if math.isfinite(needed) else limit_of(name)[0]
+                    blocks = making[kind]
+                    times = {
+                        "wall": blocks.together + spent * per_iteration[kind],
+                        "blocks": blocks.alone / B + spent * blocks.heaviest * per_nonzero,
+                        "slices": blocks.alone / B + spent * nonzeros / B * per_nonzero,
+                    }
+                    row[f"{kind} iterations"] = needed
+                    row |= {f"{kind} {clock} s": float(f"{times[clock]:.4g}") for clock in CLOCKS}
                 rows.append(row)
     return rows
 
 
+def measured_iterations(
+    name: str, k: int, update: str, medians: dict[str, np.ndarray], n_threads: int
+) -> dict[str, float]:
+    """Seconds of an iteration for each kind: medians of three interleaved runs, as long as needed or 200 iterations."""
+    seen: dict[str, list[float]] = {kind: [] for kind in medians}
+    for seed in range(3):
+        for kind, needed in medians.items():
+            n_iter = int(min(200, max(5.0, float(needed[-1]))))
+            seen[kind].append(seconds_per_iteration(Task(name, k, update, kind, seed), n_threads, n_iter)[0])
+    return {kind: float(np.median(values)) for kind, values in seen.items()}
+
+
 def limit_of(name: str) -> tuple[int, float]:
-    """Iterations and seconds that a run may take: those of the large sets are slow."""
+    """Iterations and seconds that a run may take: those of large sets are slow. Seconds are only a safeguard."""
     size = _problems[name].X.size if isinstance(_problems[name].X, np.ndarray) else _problems[name].X.nnz
-    return (3000, 100.0) if size < 5e6 else (2000, 100.0)
+    return (3000, 1e4) if size < 5e6 else (1000, 1e4)
 
 
 def tasks(name: str, alpha_index: int, update: str, kind: str, seeds: int) -> list[Task]:

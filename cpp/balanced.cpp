@@ -18,9 +18,11 @@ namespace {
 
 constexpr std::int32_t no_row = -1;
 
-// Clusters are this small beside a block. With larger ones (16 to a block) weights gathered in few blocks at large
-// alpha; with far smaller ones near-duplicates part.
-constexpr float pieces_per_block = 64;
+// A cluster is at most this part of a block, and a column with more than so many times the mean mass is one by
+// itself: it will likely hold a weight, and weights are to spread over the blocks. Measured over the four sets of the
+// benchmark: 4 to 64 pieces hardly differ; from 4 times the mean on, heavily regularised runs need more iterations,
+// and below the mean the clusters no longer help on wide data.
+constexpr float pieces_per_block = 16, alone_beyond = 2;
 
 template <class View>
 class Balancing {
@@ -59,6 +61,7 @@ class Balancing {
   const std::uint64_t seed_;
   ThreadTeam& team_;
   float per_nonzero_ = 0, per_mass_ = 0;
+  float mean_mass_ = 0;  // of the columns that have rows, as a share
   // Of each column: the first of its rows in a random order (later its cluster), the least rank in another order, and
   // |x·target|/‖x‖. Left uninitialised: the executors touch them first.
   std::unique_ptr<std::int32_t[]> row_of_;
@@ -84,6 +87,8 @@ void Balancing<View>::look() {
   });
   const double total = std::accumulate(masses.begin(), masses.end(), 0.0);
   per_mass_ = total > 0 ? static_cast<float>(1 / total) : 0;
+  const auto n_empty = std::count(row_of_.get(), row_of_.get() + view_.n_cols, no_row);
+  mean_mass_ = 1 / static_cast<float>(std::max<std::int64_t>(1, view_.n_cols - n_empty));
   per_nonzero_ = 1 / static_cast<float>(std::max<std::int64_t>(1, view_.n_nonzeros()));
 }
 
@@ -105,8 +110,7 @@ void Balancing<View>::group_dense() {
 }
 
 // Columns with the same first row are a group. A group too large for one cluster is divided by a second order of the
-// rows, so that columns with nearly the same rows stay together. Columns that would fill a cluster stay alone: those
-// of large mass will likely hold weights, which are to spread over the blocks.
+// rows, so that columns with nearly the same rows stay together.
 template <class View>
 void Balancing<View>::group_sparse() {
   struct Group {
@@ -115,7 +119,9 @@ void Balancing<View>::group_sparse() {
   };
   std::vector<Group> groups(static_cast<std::size_t>(view_.n_rows));
   const float most = 1 / (pieces_per_block * static_cast<float>(n_blocks_));
-  const auto is_alone = [&](const Load& mine) { return mine.work > most || mine.mass > most; };
+  const auto is_alone = [&](const Load& mine) {
+    return mine.work > most || mine.mass > most || mine.mass > alone_beyond * mean_mass_;
+  };
   for_each_sparse(groups, [&](Group& group, std::int32_t&, const Load& mine, std::uint32_t) {
     if (!is_alone(mine)) group.load.add(mine);
   });

@@ -27,7 +27,7 @@ class CorrelationGroups {
   }
 
   // Calls emit(members, load) for each group. Seeds are the columns of largest mass; members correlate with the seed
-  // by 0.4 or more, the closest first, while the group fits a block. Columns left over are groups of their own.
+  // by 0.4 or more, the closest first, while there is room. Columns left over are groups of their own.
   template <class F>
   void run(const std::vector<Load>& loads, std::int64_t n_blocks, F&& emit) {
     const auto n = static_cast<std::int64_t>(columns_.size());
@@ -36,12 +36,18 @@ class CorrelationGroups {
     const auto mass = [&](std::int32_t k) { return loads[static_cast<std::size_t>(k)].mass; };
     std::sort(left.begin(), left.end(),
               [&](auto a, auto b) { return mass(a) != mass(b) ? mass(a) > mass(b) : a < b; });
+    // A group may have a block's share of the work of these columns: where they are few, as stop words are in text, a
+    // block full of them would have no room for mass.
+    Load total;
+    for (const Load& load : loads) total.add(load);
+    const float share = (1 + 1e-5F) / static_cast<float>(n_blocks);
+    const Load most{share * total.work, room_for_mass * share};
     std::vector<float> likeness(columns_.size());
     std::int64_t alone = 0;
     for (std::int64_t group = 0; group < 4 * n_blocks && alone < n_blocks && left.size() > 1; ++group) {
       compare(left, likeness);
       if (team_.stopped()) return;
-      const std::vector<std::int32_t> members = choose(left, likeness, loads, n_blocks);
+      const std::vector<std::int32_t> members = choose(left, likeness, loads, most);
       alone = members.size() > 1 ? 0 : alone + 1;
       emit_group(members, loads, emit);
       std::vector<char> taken(static_cast<std::size_t>(n));
@@ -111,7 +117,7 @@ class CorrelationGroups {
   }
 
   std::vector<std::int32_t> choose(const std::vector<std::int32_t>& left, const std::vector<float>& likeness,
-                                   const std::vector<Load>& loads, std::int64_t n_blocks) const {
+                                   const std::vector<Load>& loads, const Load& most) const {
     const auto close = [&](std::int32_t k) { return likeness[static_cast<std::size_t>(k)]; };
     std::vector<std::int32_t> near;
     std::copy_if(left.begin() + 1, left.end(), std::back_inserter(near),
@@ -120,10 +126,9 @@ class CorrelationGroups {
               [&](auto a, auto b) { return close(a) != close(b) ? close(a) > close(b) : a < b; });
     std::vector<std::int32_t> members{left.front()};
     Load load = loads[static_cast<std::size_t>(left.front())];
-    const float share = (1 + 1e-5F) / static_cast<float>(n_blocks);
     for (std::int32_t k : near) {
       load.add(loads[static_cast<std::size_t>(k)]);
-      if (load.work > share || load.mass > room_for_mass * share) break;
+      if (load.work > most.work || load.mass > most.mass) break;
       members.push_back(k);
     }
     return members;

@@ -26,13 +26,13 @@ class Packing {
   explicit Packing(std::int64_t n_blocks)
       : work_(static_cast<std::size_t>(n_blocks)), mass_(work_.size()), trial_(work_.size()) {}
 
-  // Longest first on two loads: each cluster goes where the larger load stays smallest. Clusters that are small
-  // beside a block come last, in their own order: sorting them would not be seen in the result.
+  // Longest first on two loads: each cluster goes where it adds least to Σ load⁶, which keeps both loads even and the
+  // largest small. Clusters that are small beside a block come last, in their own order.
   std::vector<std::int32_t> place(const std::vector<Load>& clusters) {
     const auto size = [&](std::int32_t k) {
-      return clusters[static_cast<std::size_t>(k)].work + clusters[static_cast<std::size_t>(k)].mass;
+      return std::max(clusters[static_cast<std::size_t>(k)].work, clusters[static_cast<std::size_t>(k)].mass);
     };
-    const float small = 1.0F / (128.0F * static_cast<float>(work_.size()));
+    const float small = 1.0F / (128.0F * static_cast<float>(work_.size()));  // sorting these would not be seen
     std::vector<std::int32_t> large;
     for (std::int32_t k = 0; k < static_cast<std::int32_t>(clusters.size()); ++k) {
       if (size(k) > small) large.push_back(k);
@@ -40,23 +40,35 @@ class Packing {
     std::sort(large.begin(), large.end(),
               [&](auto a, auto b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
     std::vector<std::int32_t> block_of(clusters.size(), -1);
-    const bool few_blocks = work_.size() <= 4096;  // looking at all of them is affordable
-    if (!few_blocks) start_heap();
-    for (std::int32_t k : large) {
-      const Load& load = clusters[static_cast<std::size_t>(k)];
-      block_of[static_cast<std::size_t>(k)] = few_blocks ? place_exactly(load) : place_by_heap(load);
+    // Looking at all blocks keeps both loads even; with many blocks it takes too long, first for the small clusters.
+    const std::size_t n = work_.size();
+    use_heap_ = n > most_for_large;
+    const auto place_one = [&](std::size_t k) {
+      block_of[k] = use_heap_ ? place_by_heap(clusters[k]) : place_exactly(clusters[k]);
+    };
+    if (use_heap_) start_heap();
+    for (std::int32_t k : large) place_one(static_cast<std::size_t>(k));
+    if (!use_heap_ && n > most_for_small) {
+      use_heap_ = true;
+      start_heap();
     }
-    if (few_blocks) start_heap();
     for (std::size_t k = 0; k < clusters.size(); ++k) {
-      if (block_of[k] < 0) block_of[k] = place_by_heap(clusters[k]);
+      if (block_of[k] < 0) place_one(k);
     }
     return block_of;
   }
 
  private:
+  static constexpr std::size_t most_for_large = 4096, most_for_small = 128;
+
   std::int32_t place_exactly(const Load& load) {
     const std::size_t n = work_.size();
-    for (std::size_t b = 0; b < n; ++b) trial_[b] = std::max(work_[b] + load.work, mass_[b] + load.mass);
+    const auto cost = [scale = static_cast<float>(n)](float before, float more) {
+      const float a = scale * before, c = scale * (before + more);
+      const float a2 = a * a, c2 = c * c;
+      return c2 * c2 * c2 - a2 * a2 * a2;
+    };
+    for (std::size_t b = 0; b < n; ++b) trial_[b] = cost(work_[b], load.work) + cost(mass_[b], load.mass);
     float least = trial_[0];
     for (std::size_t b = 1; b < n; ++b) least = std::min(least, trial_[b]);
     const auto best = static_cast<std::size_t>(std::find(trial_.begin(), trial_.end(), least) - trial_.begin());
@@ -64,7 +76,7 @@ class Packing {
     return static_cast<std::int32_t>(best);
   }
 
-  // A small cluster goes to the block whose larger load is smallest now.
+  // The block whose larger load is smallest now, whatever comes.
   std::int32_t place_by_heap(const Load& load) {
     const std::int32_t b = heap_.front();
     add(static_cast<std::size_t>(b), load);
@@ -103,6 +115,7 @@ class Packing {
 
   std::vector<float> work_, mass_, trial_;
   std::vector<std::int32_t> heap_;
+  bool use_heap_ = false;
 };
 
 }  // namespace blockgreedy
