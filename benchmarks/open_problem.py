@@ -183,7 +183,7 @@ def rows_of(name: str, counts: dict[Task, list[float]], seeds: int, n_threads: i
 def measured_iterations(
     name: str, k: int, update: str, medians: dict[str, np.ndarray], n_threads: int
 ) -> dict[str, float]:
-    """Seconds of an iteration for each kind: medians of three interleaved runs, as long as needed or 200 iterations."""
+    """Seconds of an iteration for each kind: medians of three interleaved runs of the needed length, 200 at most."""
     seen: dict[str, list[float]] = {kind: [] for kind in medians}
     for seed in range(3):
         for kind, needed in medians.items():
