@@ -94,7 +94,7 @@ def partition_of(task: Task, n_threads: int | None = None) -> bg.Partition:
     if task.kind == "true groups":
         return _true_groups[task.set_name]
     problem = _problems[task.set_name]
-    return bg.make_partition(problem.X, problem.y, n_blocks=B, kind=task.kind, seed=task.seed, n_threads=n_threads)
+    return bg.make_partition(problem, n_blocks=B, kind=task.kind, seed=task.seed, n_threads=n_threads)
 
 
 def count(task: Task) -> tuple[Task, list[float]]:

@@ -55,7 +55,8 @@ def total(load, members):
     return sum
 
 
-def sixth(x):
+def sixth(loads):
+    x = f32(loads.shape[1]) * loads
     return x * x * (x * x) * (x * x)
 
 
@@ -73,9 +74,8 @@ def balanced_by_hand(X, y, n_blocks, seed):
     block_of = np.full(X.shape[1], -1)
     for k in [*large, *small]:
         mine = np.array(loads[k], dtype=f32)[:, None]
-        before, after = sixth(f32(n_blocks) * blocks), sixth(f32(n_blocks) * (blocks + mine))
-        work_added, mass_added = after - before
-        b = int(np.argmin(work_added + mass_added))
+        (work_before, mass_before), (work_after, mass_after) = sixth(blocks), sixth(blocks + mine)
+        b = int(np.argmin(work_after + mass_after - (work_before + mass_before)))
         blocks[:, [b]] += mine
         block_of[clusters[k]] = b
     empty = np.flatnonzero(block_of < 0)

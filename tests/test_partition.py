@@ -197,6 +197,17 @@ def test_nonzeros_counts_stored_entries_per_block():
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
+def test_a_problem_gives_the_partition_of_its_data(kind):
+    rng = np.random.default_rng(13)
+    X, y = skewed_sparse(rng, 30, 50), rng.integers(0, 2, 30)
+    problem = bg.Problem(X, y, loss="logistic", alpha=0.1)
+    expected = make_partition(X, y, n_blocks=6, kind=kind).block_of
+    np.testing.assert_array_equal(make_partition(problem, n_blocks=6, kind=kind).block_of, expected)
+    with pytest.raises(ValueError, match="y must not be given with a Problem"):
+        make_partition(problem, y, n_blocks=6, kind=kind)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_a_saved_partition_comes_back_as_it_was(kind, tmp_path):
     X = skewed_sparse(np.random.default_rng(11), 30, 50)
     made = make_partition(X, n_blocks=6, kind=kind, seed=2**63 + 1)

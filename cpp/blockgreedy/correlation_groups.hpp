@@ -22,9 +22,11 @@ template <class View>
 class CorrelationGroups {
  public:
   CorrelationGroups(const View& view, std::vector<std::int32_t> columns, std::uint64_t seed, ThreadTeam& team)
-      : view_(view), columns_(std::move(columns)), team_(team), width_(std::min<std::int64_t>(256, view.n_rows)) {
-    sketch_columns(seed);
-  }
+      : view_(view),
+        columns_(std::move(columns)),
+        seed_(seed),
+        team_(team),
+        width_(std::min<std::int64_t>(256, view.n_rows)) {}
 
   // Calls emit(members, load) for each group. Seeds are the columns of largest mass; members correlate with the seed
   // by 0.4 or more, the closest first, while there is room. Columns left over are groups of their own.
@@ -42,6 +44,11 @@ class CorrelationGroups {
     for (const Load& load : loads) total.add(load);
     const float share = (1 + 1e-5F) / static_cast<float>(n_blocks);
     const Load most{share * total.work, room_for_mass * share};
+    if (!two_fit(loads, most)) {
+      for (std::int32_t k : left) emit_group({k}, loads, emit);
+      return;
+    }
+    sketch_columns();
     std::vector<float> likeness(columns_.size());
     std::int64_t alone = 0;
     for (std::int64_t group = 0; group < 4 * n_blocks && alone < n_blocks && left.size() > 1; ++group) {
@@ -60,9 +67,18 @@ class CorrelationGroups {
  private:
   static constexpr float threshold = 0.4F, room_for_mass = 4;
 
-  void sketch_columns(std::uint64_t seed) {
+  // Whether any two columns have room in one group.
+  static bool two_fit(const std::vector<Load>& loads, const Load& most) {
+    if (loads.size() < 2) return false;
+    std::vector<float> work(loads.size());
+    std::transform(loads.begin(), loads.end(), work.begin(), [](const Load& load) { return load.work; });
+    std::nth_element(work.begin(), work.begin() + 1, work.end());
+    return work[0] + work[1] <= most.work;
+  }
+
+  void sketch_columns() {
     std::vector<float> signs(static_cast<std::size_t>(view_.n_rows), 1.0F);
-    Random random(seed);
+    Random random(seed_);
     if (width_ < view_.n_rows) {
       for (float& sign : signs) sign = random.next() >> 63 ? 1.0F : -1.0F;
     }
@@ -151,6 +167,7 @@ class CorrelationGroups {
 
   const View& view_;
   const std::vector<std::int32_t> columns_;
+  const std::uint64_t seed_;
   ThreadTeam& team_;
   const std::int64_t width_;
   std::vector<float> sketches_;

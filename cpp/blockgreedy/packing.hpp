@@ -24,7 +24,7 @@ struct Load {
 class Packing {
  public:
   explicit Packing(std::int64_t n_blocks)
-      : work_(static_cast<std::size_t>(n_blocks)), mass_(work_.size()), trial_(work_.size()) {}
+      : work_(static_cast<std::size_t>(n_blocks)), mass_(work_.size()), trial_(work_.size()), sixths_(work_.size()) {}
 
   // Longest first on two loads: each cluster goes where it adds least to Σ load⁶, which keeps both loads even and the
   // largest small. Clusters that are small beside a block come last, in their own order.
@@ -63,17 +63,20 @@ class Packing {
 
   std::int32_t place_exactly(const Load& load) {
     const std::size_t n = work_.size();
-    const auto cost = [scale = static_cast<float>(n)](float before, float more) {
-      const float a = scale * before, c = scale * (before + more);
-      const float a2 = a * a, c2 = c * c;
-      return c2 * c2 * c2 - a2 * a2 * a2;
-    };
-    for (std::size_t b = 0; b < n; ++b) trial_[b] = cost(work_[b], load.work) + cost(mass_[b], load.mass);
+    for (std::size_t b = 0; b < n; ++b) {
+      trial_[b] = sixth(work_[b] + load.work) + sixth(mass_[b] + load.mass) - sixths_[b];
+    }
     float least = trial_[0];
     for (std::size_t b = 1; b < n; ++b) least = std::min(least, trial_[b]);
     const auto best = static_cast<std::size_t>(std::find(trial_.begin(), trial_.end(), least) - trial_.begin());
     add(best, load);
+    sixths_[best] = sixth(work_[best]) + sixth(mass_[best]);
     return static_cast<std::int32_t>(best);
+  }
+
+  float sixth(float load) const {
+    const float x = static_cast<float>(work_.size()) * load, square = x * x;  // 1 is a block's share
+    return square * square * square;
   }
 
   // The block whose larger load is smallest now, whatever comes.
@@ -113,7 +116,7 @@ class Packing {
     }
   }
 
-  std::vector<float> work_, mass_, trial_;
+  std::vector<float> work_, mass_, trial_, sixths_;
   std::vector<std::int32_t> heap_;
   bool use_heap_ = false;
 };

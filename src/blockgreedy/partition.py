@@ -20,6 +20,7 @@ from blockgreedy import _core
 from blockgreedy.backends.cpu import core_matrix, resolve_threads
 from blockgreedy.columns import as_columns, column_norms
 from blockgreedy.files import replacing
+from blockgreedy.problem import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -183,8 +184,8 @@ def make_partition(
 
     Parameters
     ----------
-    X : scipy sparse matrix or array, samples × features
-    y : targets; "balanced" uses them, and spreads features evenly where there are none
+    X : scipy sparse matrix or array, samples × features; or a Problem, whose columns need no second check
+    y : targets, unless X is a Problem; "balanced" uses them, and spreads features evenly where there are none
     n_blocks : from 1 to the number of features
     kind : "random" cuts a random permutation of the features, "contiguous" cuts their own order, "clustered"
         is the paper's Algorithm 2: blocks of features with large inner products, grown around the densest;
@@ -196,6 +197,10 @@ def make_partition(
     make = KINDS.get(kind)
     if make is None:
         raise ValueError(f"kind={kind!r} is not known; accepted are {', '.join(map(repr, KINDS))}")
+    if isinstance(X, Problem):
+        if y is not None:
+            raise ValueError("y must not be given with a Problem, which has its own")
+        X, y = _Checked(X.X), X.y
     shape = np.shape(X)
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimension(s), expected 2 (samples × features)")
@@ -215,16 +220,32 @@ def _contiguous(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None)
 
 def _clustered(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
     threads = resolve_threads(n_threads)
-    block_of = _core.cluster_features(core_matrix(as_columns(X, threads)), n_blocks, threads)
+    block_of = _core.cluster_features(core_matrix(_columns(X, threads)), n_blocks, threads)
     return Partition(block_of, n_blocks, "clustered")
 
 
 def _balanced(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
     threads = resolve_threads(n_threads)
-    columns = as_columns(X, threads)
+    columns = _columns(X, threads)
     target = None if y is None else as_target(y, columns.shape[0])
     block_of = _core.balance_features(core_matrix(columns), target, n_blocks, seed, threads)
     return Partition(block_of, n_blocks, "balanced", seed)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Columns that as_columns has seen before."""
+
+    columns: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_rows, n_features = self.columns.shape
+        return n_rows, n_features
+
+
+def _columns(X: Any, n_threads: int) -> Any:
+    return X.columns if isinstance(X, _Checked) else as_columns(X, n_threads)
 
 
 KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {

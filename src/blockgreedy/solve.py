@@ -220,7 +220,7 @@ def _solve_by_family(
         # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
         kind = "contiguous" if total in (1, problem.n_features) else "random"
         kind = partition if isinstance(partition, str) else kind
-        given = make_partition(problem.X, problem.y, n_blocks=total, kind=kind, seed=seed, n_threads=threads)
+        given = make_partition(problem, n_blocks=total, kind=kind, seed=seed, n_threads=threads)
     elif given.n_features != problem.n_features:
         raise ValueError(f"partition is of {given.n_features} features, X has {problem.n_features}")
     warn_of_risk(problem, given, options, threads, stacklevel=3)

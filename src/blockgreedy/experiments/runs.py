@@ -69,9 +69,7 @@ class Experiments:
             total = min(n_blocks, problem.n_features) or problem.n_features
             kind = "contiguous" if total in (1, problem.n_features) else kind  # the same blocks, for nothing
             began = time.perf_counter()
-            made = make_partition(
-                problem.X, problem.y, n_blocks=total, kind=kind, seed=self.seed, n_threads=self.n_threads
-            )
+            made = make_partition(problem, n_blocks=total, kind=kind, seed=self.seed, n_threads=self.n_threads)
             self.partitions[key] = made, time.perf_counter() - began
         return self.partitions[key]
 
