@@ -13,8 +13,11 @@ from blockgreedy.cli import app
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 THEORY = (ROOT / "docs" / "theory.md").read_text()
+CLUSTERING = (ROOT / "docs" / "clustering.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-COMMANDS = re.findall(r"^    (blockgreedy (?:fit|diagnose) .*)$", README + THEORY, flags=re.MULTILINE)
+COMMANDS = re.findall(
+    r"^    (blockgreedy (?:fit|partition|diagnose) .*)$", README + THEORY + CLUSTERING, flags=re.MULTILINE
+)
 
 
 def test_readme_has_examples_in_both_languages():
@@ -34,6 +37,12 @@ def test_python_in_the_page_on_the_theory_runs_and_gives_what_its_comments_say(c
     exec(compile(code, "theory.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "converged" in printed or printed.startswith("0.0903")
+
+
+@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", CLUSTERING, flags=re.DOTALL))
+def test_python_in_the_page_on_clustering_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "clustering.md", "exec"), {})
 
 
 @pytest.mark.parametrize("command", COMMANDS)
