@@ -244,31 +244,62 @@ def write_counts(path: Path, counts: dict[Task, list[float]]) -> None:
         writer.writerows([*astuple(task), *needed] for task, needed in counts.items())
 
 
+def ratios(rows: list[dict[str, object]], rival: str, clock: str) -> list[tuple[dict[str, object], float]]:
+    """(cell, time with the rival's blocks / time with balanced blocks) for the cells that count."""
+    return [
+        (row, number(row, f"{rival} {clock} s") / number(row, f"balanced {clock} s"))
+        for row in rows
+        if number(row, f"{rival} {clock} s") > 0 and counts_for(row, rival)
+    ]
+
+
+def number(row: dict[str, object], column: str) -> float:
+    """0 where the row has nothing there."""
+    return float(str(row.get(column) or 0))
+
+
 def summary(rows: list[dict[str, object]]) -> list[str]:
     lines = []
-    for rival in ("random", "clustered", "true groups"):
-        for clock in CLOCKS:
-            for group, chosen in (("grouped", True), ("all other sets", False)):
-                cells = [
-                    (row, float(str(row[f"{rival} {clock} s"])) / float(str(row[f"balanced {clock} s"])))
-                    for row in rows
-                    if f"{rival} {clock} s" in row and (row["set"] == "grouped") == chosen and counts_for(row, rival)
-                ]
+    for group, chosen in (("grouped", True), ("all other sets", False)):
+        mine = [row for row in rows if (row["set"] == "grouped") == chosen]
+        for rival in ("random", "clustered", "true groups"):
+            for clock in CLOCKS:
+                cells = ratios(mine, rival, clock)
                 if not cells:
                     continue
-                ratios = np.array([ratio for _, ratio in cells])
-                worst = cells[int(np.argmin(ratios))][0]
-                where = " ".join(str(worst[name]) for name in ("set", "alpha", "update", "error"))
+                row, worst = min(cells, key=lambda cell: cell[1])
+                where = " ".join(str(row[name]) for name in ("set", "alpha", "update", "error"))
                 lines.append(
-                    f"balanced against {rival}, {clock} clock, {group}: geometric mean "
-                    f"{np.exp(np.mean(np.log(ratios))):.2f}, worst {ratios.min():.2f} ({where}), {len(cells)} cells"
+                    f"balanced against {rival}, {clock} clock, {group}: geometric mean {mean_of(cells):.2f}, "
+                    f"worst {worst:.2f} ({where}), {len(cells)} cells"
                 )
+    return lines
+
+
+def mean_of(cells: list[tuple[dict[str, object], float]]) -> float:
+    return math.exp(sum(math.log(ratio) for _, ratio in cells) / len(cells))
+
+
+def table(rows: list[dict[str, object]]) -> list[str]:
+    """Geometric means (least … most) by set, in Markdown."""
+    columns = [(rival, clock) for rival in ("random", "clustered") for clock in CLOCKS]
+    lines = [
+        f"| set | {' | '.join(f'{rival}, {clock}' for rival, clock in columns)} |",
+        f"|---|{'---|' * len(columns)}",
+    ]
+    for name in dict.fromkeys(str(row["set"]) for row in rows):
+        texts = []
+        for rival, clock in columns:
+            cells = ratios([row for row in rows if row["set"] == name], rival, clock)
+            found = [ratio for _, ratio in cells]
+            texts.append(f"{mean_of(cells):.2f} ({min(found):.2f} … {max(found):.2f})" if cells else "–")
+        lines.append(f"| {name} | {' | '.join(texts)} |")
     return lines
 
 
 def counts_for(row: dict[str, object], rival: str) -> bool:
     """Whether the cell counts: reached by balanced (and by random), and not over at once."""
-    ours, theirs = float(str(row["balanced iterations"])), float(str(row[f"{rival} iterations"]))
+    ours, theirs = number(row, "balanced iterations"), number(row, f"{rival} iterations")
     if max(ours, theirs) < 20 or not math.isfinite(ours):
         return False
     return math.isfinite(theirs) or rival == "clustered"
@@ -297,8 +328,8 @@ def main() -> None:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)
-    lines = summary(rows)
-    given.out.with_suffix(".txt").write_text("\n".join([f"wall clock: {n_threads} threads", *lines]) + "\n")
+    lines = [f"Wall clock: {n_threads} threads.", "", *table(rows), "", *(f"- {line}" for line in summary(rows))]
+    given.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
 
 
