@@ -129,6 +129,7 @@ void Balancing<View>::group_sparse() {
     group.first_cluster = static_cast<std::uint32_t>(clusters_.size());
     group.n_clusters = static_cast<std::uint32_t>(std::ceil(std::max(group.load.work, group.load.mass) / most));
     clusters_.resize(clusters_.size() + group.n_clusters);
+    if (group.n_clusters == 1) clusters_.back() = group.load;
   }
   for_each_sparse(groups, [&](Group& group, std::int32_t& cluster, const Load& mine, std::uint32_t second) {
     if (is_alone(mine)) {
@@ -137,7 +138,7 @@ void Balancing<View>::group_sparse() {
     }
     const std::uint64_t piece = std::uint64_t{second * 0x9e3779b1U} * group.n_clusters >> 32;
     cluster = static_cast<std::int32_t>(group.first_cluster + piece);
-    clusters_[static_cast<std::size_t>(cluster)].add(mine);
+    if (group.n_clusters > 1) clusters_[static_cast<std::size_t>(cluster)].add(mine);
   });
 }
 
