@@ -106,7 +106,7 @@ def test_loads_of_text_are_even_in_nonzeros_and_in_mass(n_blocks):
     assert clustered.nonzeros(data.X).max() > 1.5 * nonzeros.mean()
 
 
-@pytest.mark.parametrize("n_blocks", [150, 5000])  # beyond what looks at all blocks for small, for all clusters
+@pytest.mark.parametrize("n_blocks", [150, 5000])  # 5000: too many to look at all of them for a cluster
 def test_many_blocks_are_as_even_as_the_heaviest_features_allow(n_blocks):
     data = bg.data.text_like(3000, 30_000, 60.0, seed=2)
     blocks = make_partition(data.X, data.y, n_blocks=n_blocks, kind="balanced")

@@ -482,15 +482,19 @@ void csc_looks(const CscView<T>& view, std::int64_t first, std::int64_t count, c
         if (r) product += v * r[at[e]];
       }
     } else {
+      constexpr std::int64_t chunk = 2048;  // three loops over what the cache still holds
+      for (std::int64_t from = 0; from < n; from += chunk) {
+        const std::int64_t to = from + chunk < n ? from + chunk : n;
 #pragma omp simd reduction(min : least, second)
-      for (std::int64_t e = 0; e < n; ++e) {
-        const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
-        least = a < least ? a : least;
-        second = b < second ? b : second;
-      }
-      if (r) {
-        product = sparse_dot(at, x, n, r);
-        squares = squared_norm_loop(x, n);
+        for (std::int64_t e = from; e < to; ++e) {
+          const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
+          least = a < least ? a : least;
+          second = b < second ? b : second;
+        }
+        if (r) {
+          product += sparse_dot(at + from, x + from, to - from, r);
+          squares += squared_norm_loop(x + from, to - from);
+        }
       }
     }
     out.mass[k] = r ? pull(product, squares) : 1.0F;

@@ -48,7 +48,7 @@ class Packing {
     };
     if (use_heap_) start_heap();
     for (std::int32_t k : large) place_one(static_cast<std::size_t>(k));
-    if (!use_heap_ && n > most_for_small) {
+    if (!use_heap_ && n * clusters.size() > most_looks) {
       use_heap_ = true;
       start_heap();
     }
@@ -59,7 +59,7 @@ class Packing {
   }
 
  private:
-  static constexpr std::size_t most_for_large = 4096, most_for_small = 128;
+  static constexpr std::size_t most_for_large = 4096, most_looks = 50'000'000;  // blocks; blocks × clusters
 
   std::int32_t place_exactly(const Load& load) {
     const std::size_t n = work_.size();
