@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -40,7 +39,7 @@ class Packing {
     std::sort(large.begin(), large.end(),
               [&](auto a, auto b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
     std::vector<std::int32_t> block_of(clusters.size(), -1);
-    // Looking at all blocks keeps both loads even; with many blocks it takes too long, first for the small clusters.
+    // Looking at all blocks keeps both loads even; it takes too long for many blocks, or millions of clusters.
     const std::size_t n = work_.size();
     use_heap_ = n > most_for_large;
     const auto place_one = [&](std::size_t k) {

@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from blockgreedy.cli.shell import FAILED, WRONG_USE, app, fail, option, takes
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
+from blockgreedy.columns import as_columns
 from blockgreedy.data import Dataset, load
 from blockgreedy.files import replacing
 from blockgreedy.partition import KINDS, Partition, make_partition
@@ -56,6 +57,7 @@ def partition(options: PartitionOptions) -> None:
     try:
         dataset = load(options.data)
         code = WRONG_USE
+        dataset = replace(dataset, X=as_columns(dataset.X, options.n_threads))  # turned once, used four times
         settings = {"n_blocks": options.n_blocks, "kind": options.kind, "seed": options.seed}
         began = time.perf_counter()
         made = make_partition(dataset.X, dataset.y, n_threads=options.n_threads, **settings)  # type: ignore[arg-type]
@@ -72,7 +74,7 @@ def partition(options: PartitionOptions) -> None:
     except ImportError:
         fail("--picture needs matplotlib: pip install 'blockgreedy[report]'", FAILED)
     except KeyboardInterrupt:
-        fail("interrupted; nothing was written", FAILED)
+        fail("interrupted", NOT_CONVERGED)
     files = {"out": options.out, "picture": options.picture}
     written = {name: str(path) for name, path in files.items() if path is not None}
     if options.as_json:
