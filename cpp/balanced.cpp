@@ -16,7 +16,8 @@ namespace blockgreedy {
 
 namespace {
 
-constexpr std::int32_t no_row = -1;
+// Instead of a column's first row. Below is_dense stand the clusters of dense columns: is_dense - cluster.
+constexpr std::int32_t no_row = -1, is_dense = -2;
 
 // A cluster is at most this part of a block, and a column with more than so many times the mean mass is one by
 // itself: it will likely hold a weight, and weights are to spread over the blocks. Measured over the four sets of the
@@ -24,10 +25,13 @@ constexpr std::int32_t no_row = -1;
 // and below the mean the clusters no longer help on wide data.
 constexpr float pieces_per_block = 16, alone_beyond = 2;
 
+// More groups than this serve no balance: neighbouring rows then share one.
+constexpr std::int64_t most_groups = 1 << 18;
+
 template <class View>
 class Balancing {
  public:
-  Balancing(const View& view, const double* target, std::int64_t n_blocks, std::uint64_t seed, ThreadTeam& team)
+  Balancing(const View& view, const float* target, std::int64_t n_blocks, std::uint64_t seed, ThreadTeam& team)
       : view_(view), target_(target), n_blocks_(n_blocks), seed_(seed), team_(team) {
     const auto p = static_cast<std::size_t>(view.n_cols);
     row_of_ = std::make_unique_for_overwrite<std::int32_t[]>(p);
@@ -45,8 +49,7 @@ class Balancing {
   void for_each_sparse(Groups& groups, F&& f);
   std::vector<std::int32_t> assign(const std::vector<std::int32_t>& block_of_cluster) const;
 
-  // Sharing rows says something of columns that have few of them.
-  bool is_dense(std::int64_t j) const { return view_.count(j) >= (view_.n_rows + 2) / 3 && view_.count(j) > 1; }
+  void mark_dense(std::int64_t first, std::int64_t end);
   Load load(std::int64_t j) const {
     return {per_nonzero_ * static_cast<float>(view_.count(j)), per_mass_ * mass_[static_cast<std::size_t>(j)]};
   }
@@ -56,7 +59,7 @@ class Balancing {
   }
 
   const View& view_;
-  const double* target_;
+  const float* target_;
   const std::int64_t n_blocks_;
   const std::uint64_t seed_;
   ThreadTeam& team_;
@@ -68,6 +71,7 @@ class Balancing {
   std::unique_ptr<std::uint32_t[]> second_;
   std::unique_ptr<float[]> mass_;
   std::vector<Load> clusters_;
+  int rows_shift_ = 0;  // 2^shift neighbouring rows make one group
 };
 
 template <class View>
@@ -84,6 +88,7 @@ void Balancing<View>::look() {
     column_looks(view_, first, cuts[p + 1] - first, target_, salts,
                  {mass_.get() + first, row_of_.get() + first, second_.get() + first});
     masses[p] = std::accumulate(mass_.get() + cuts[p], mass_.get() + cuts[p + 1], 0.0);
+    mark_dense(first, cuts[p + 1]);
   });
   const double total = std::accumulate(masses.begin(), masses.end(), 0.0);
   per_mass_ = total > 0 ? static_cast<float>(1 / total) : 0;
@@ -92,12 +97,21 @@ void Balancing<View>::look() {
   per_nonzero_ = 1 / static_cast<float>(std::max<std::int64_t>(1, view_.n_nonzeros()));
 }
 
+// Sharing rows says something of columns that have few of them.
+template <class View>
+void Balancing<View>::mark_dense(std::int64_t first, std::int64_t end) {
+  const std::int64_t many = std::max<std::int64_t>(2, (view_.n_rows + 2) / 3);
+  for (std::int64_t j = first; j < end; ++j) {
+    if (view_.count(j) >= many) row_of_[static_cast<std::size_t>(j)] = is_dense;
+  }
+}
+
 template <class View>
 void Balancing<View>::group_dense() {
   std::vector<std::int32_t> columns;
   std::vector<Load> loads;
   for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-    if (!is_dense(j)) continue;
+    if (row_of_[static_cast<std::size_t>(j)] != is_dense) continue;
     columns.push_back(static_cast<std::int32_t>(j));
     loads.push_back(load(j));
   }
@@ -105,7 +119,7 @@ void Balancing<View>::group_dense() {
   CorrelationGroups<View> groups(view_, columns, seed_, team_);
   groups.run(loads, n_blocks_, [&](const std::vector<std::int32_t>& members, const Load& total) {
     const std::int32_t cluster = new_cluster(total);
-    for (std::int32_t j : members) row_of_[static_cast<std::size_t>(j)] = cluster;
+    for (std::int32_t j : members) row_of_[static_cast<std::size_t>(j)] = is_dense - cluster;
   });
 }
 
@@ -117,7 +131,8 @@ void Balancing<View>::group_sparse() {
     Load load;
     std::uint32_t first_cluster = 0, n_clusters = 0;
   };
-  std::vector<Group> groups(static_cast<std::size_t>(view_.n_rows));
+  while ((view_.n_rows - 1) >> rows_shift_ >= most_groups) ++rows_shift_;
+  std::vector<Group> groups(static_cast<std::size_t>(((view_.n_rows - 1) >> rows_shift_) + 1));
   const float most = 1 / (pieces_per_block * static_cast<float>(n_blocks_));
   const auto is_alone = [&](const Load& mine) {
     return mine.work > most || mine.mass > most || mine.mass > alone_beyond * mean_mass_;
@@ -148,12 +163,12 @@ template <class Groups, class F>
 void Balancing<View>::for_each_sparse(Groups& groups, F&& f) {
   constexpr std::int64_t ahead = 16;  // groups may be many, and are visited in no order
   for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-    if (j + ahead < view_.n_cols && row_of_[static_cast<std::size_t>(j + ahead)] != no_row) {
-      __builtin_prefetch(groups.data() + row_of_[static_cast<std::size_t>(j + ahead)]);
+    if (j + ahead < view_.n_cols && row_of_[static_cast<std::size_t>(j + ahead)] >= 0) {
+      __builtin_prefetch(groups.data() + (row_of_[static_cast<std::size_t>(j + ahead)] >> rows_shift_));
     }
     std::int32_t& row = row_of_[static_cast<std::size_t>(j)];
-    if (row == no_row || is_dense(j)) continue;
-    f(groups[static_cast<std::size_t>(row)], row, load(j), second_[static_cast<std::size_t>(j)]);
+    if (row < 0) continue;
+    f(groups[static_cast<std::size_t>(row >> rows_shift_)], row, load(j), second_[static_cast<std::size_t>(j)]);
   }
 }
 
@@ -163,8 +178,8 @@ std::vector<std::int32_t> Balancing<View>::assign(const std::vector<std::int32_t
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(n_blocks_));
   std::int64_t n_empty = 0;
   for (std::size_t j = 0; j < block_of.size(); ++j) {
-    const std::int32_t cluster = row_of_[j];  // columns without rows are dealt round
-    block_of[j] = cluster == no_row ? static_cast<std::int32_t>(n_empty++ % n_blocks_)
+    const std::int32_t cluster = row_of_[j] <= is_dense ? is_dense - row_of_[j] : row_of_[j];
+    block_of[j] = cluster == no_row ? static_cast<std::int32_t>(n_empty++ % n_blocks_)  // dealt round
                                     : block_of_cluster[static_cast<std::size_t>(cluster)];
     ++sizes[static_cast<std::size_t>(block_of[j])];
   }
@@ -193,7 +208,7 @@ std::vector<std::int32_t> Balancing<View>::run() {
 
 }  // namespace
 
-std::vector<std::int32_t> balance_features(const Matrix& matrix, const double* target, std::int64_t n_blocks,
+std::vector<std::int32_t> balance_features(const Matrix& matrix, const float* target, std::int64_t n_blocks,
                                            std::uint64_t seed, ThreadTeam& team) {
   return std::visit([&](const auto& view) { return Balancing(view, target, n_blocks, seed, team).run(); }, matrix);
 }

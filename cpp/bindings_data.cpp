@@ -37,7 +37,7 @@ void bind_partition(nb::module_& m) {
       "matrix"_a, "n_blocks"_a, "n_threads"_a);
   m.def(
       "balance_features",
-      [](const HeldMatrix& held, std::optional<Vector<double>> target, std::int64_t n_blocks, std::uint64_t seed,
+      [](const HeldMatrix& held, std::optional<Vector<float>> target, std::int64_t n_blocks, std::uint64_t seed,
          int n_threads) {
         if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
         if (target) check_size("target", target->size(), held.n_rows());

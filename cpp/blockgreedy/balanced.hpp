@@ -14,7 +14,7 @@ namespace blockgreedy {
 // for classes) or is null, and then every feature has the same mass. The result does not depend on the number of
 // threads; it is empty when the team was asked to stop. O(nnz + p log p); needs 16 bytes per feature and 16 per row
 // beside the matrix, and 1 KiB per feature that is dense.
-std::vector<std::int32_t> balance_features(const Matrix& matrix, const double* target, std::int64_t n_blocks,
+std::vector<std::int32_t> balance_features(const Matrix& matrix, const float* target, std::int64_t n_blocks,
                                            std::uint64_t seed, ThreadTeam& team);
 
 }  // namespace blockgreedy

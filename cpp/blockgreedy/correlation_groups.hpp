@@ -1,6 +1,6 @@
 // Groups of dense columns by correlation, where rows in common say nothing.
 //
-// A column is reduced to a sketch of 256 numbers: rows with random signs are added up in runs. Products of sketches
+// A column is reduced to a sketch of 256 numbers: rows 256 apart are added up with random signs. Products of sketches
 // are those of the columns up to an error of about 1/16, which is enough to tell 0.4 from nothing.
 #pragma once
 
@@ -22,11 +22,7 @@ template <class View>
 class CorrelationGroups {
  public:
   CorrelationGroups(const View& view, std::vector<std::int32_t> columns, std::uint64_t seed, ThreadTeam& team)
-      : view_(view),
-        columns_(std::move(columns)),
-        seed_(seed),
-        team_(team),
-        width_(std::min<std::int64_t>(256, view.n_rows)) {}
+      : view_(view), columns_(std::move(columns)), seed_(seed), team_(team) {}
 
   // Calls emit(members, load) for each group. Seeds are the columns of largest mass; members correlate with the seed
   // by 0.4 or more, the closest first, while there is room. Columns left over are groups of their own.
@@ -66,6 +62,7 @@ class CorrelationGroups {
 
  private:
   static constexpr float threshold = 0.4F, room_for_mass = 4;
+  static constexpr std::int64_t width = 256;
 
   // Whether any two columns have room in one group.
   static bool two_fit(const std::vector<Load>& loads, const Load& most) {
@@ -77,57 +74,47 @@ class CorrelationGroups {
   }
 
   void sketch_columns() {
-    std::vector<float> signs(static_cast<std::size_t>(view_.n_rows), 1.0F);
+    std::vector<double> signs(static_cast<std::size_t>(view_.n_rows), 1.0), ones(width);
     Random random(seed_);
-    if (width_ < view_.n_rows) {
-      for (float& sign : signs) sign = random.next() >> 63 ? 1.0F : -1.0F;
+    if (width < view_.n_rows) {
+      for (double& sign : signs) sign = random.next() >> 63 ? 1.0 : -1.0;
     }
-    std::vector<double> ones(static_cast<std::size_t>(width_));
-    for (std::int64_t k = 0; k < width_; ++k) {
-      ones[static_cast<std::size_t>(k)] =
-          std::accumulate(signs.begin() + run_start(k), signs.begin() + run_start(k + 1), 0.0);
-    }
-    sketches_.resize(columns_.size() * static_cast<std::size_t>(width_));
+    for (std::size_t row = 0; row < signs.size(); ++row) ones[row % width] += signs[row];
+    sketches_.resize(columns_.size() * static_cast<std::size_t>(width));
     team_.for_each(static_cast<std::int64_t>(columns_.size()), [&](std::int64_t k, int) {
       sketch_column(columns_[static_cast<std::size_t>(k)], signs, ones, sketch(k));
     });
   }
 
   // Centred and of norm 1, so that products are correlations; zero for constant columns.
-  void sketch_column(std::int64_t j, const std::vector<float>& signs, const std::vector<double>& ones,
+  void sketch_column(std::int64_t j, const std::vector<double>& signs, const std::vector<double>& ones,
                      float* out) const {
-    std::vector<double> sums(static_cast<std::size_t>(width_));
-    double total = 0;
-    std::int64_t at = view_.seek(j, 0);
-    for (std::int64_t k = 0; k < width_; ++k) {
-      double sum = 0;
-      at = view_.walk(j, at, run_start(k + 1), [&](std::int32_t row, double x) {
-        sum += static_cast<double>(signs[static_cast<std::size_t>(row)]) * x;
+    double sums[width] = {}, total = 0;
+    if constexpr (requires { view_.indices; }) {
+      view_.for_each_nonzero(j, [&](std::int32_t row, double x) {
+        sums[row % width] += signs[static_cast<std::size_t>(row)] * x;
         total += x;
       });
-      sums[static_cast<std::size_t>(k)] = sum;
+    } else {
+      total = fold(view_.data + view_.start(j), view_.n_rows, signs.data(), sums);
     }
     const double mean = total / static_cast<double>(view_.n_rows);
-    double squares = 0, before = 0;
-    for (std::size_t k = 0; k < sums.size(); ++k) {
-      before += sums[k] * sums[k];
-      sums[k] -= mean * ones[k];
-      squares += sums[k] * sums[k];
-    }
+    const double before = kernels().squared_norm_f64(sums, width);
+    for (std::int64_t k = 0; k < width; ++k) sums[k] -= mean * ones[static_cast<std::size_t>(k)];
+    const double squares = kernels().squared_norm_f64(sums, width);
     const double scale = squares > 1e-12 * before ? 1 / std::sqrt(squares) : 0;
-    for (std::size_t k = 0; k < sums.size(); ++k) out[k] = static_cast<float>(scale * sums[k]);
+    for (std::int64_t k = 0; k < width; ++k) out[k] = static_cast<float>(scale * sums[k]);
   }
 
   // |correlation| of every column left with the first of them.
   void compare(const std::vector<std::int32_t>& left, std::vector<float>& likeness) {
     const float* seed = sketch(left.front());
-    const auto n = static_cast<std::int64_t>(left.size()),
-               run = std::max<std::int64_t>(1, min_parallel_work / width_);
+    const auto n = static_cast<std::int64_t>(left.size()), run = std::max<std::int64_t>(1, min_parallel_work / width);
     team_.for_each((n + run - 1) / run, [&](std::int64_t part, int) {
       for (std::int64_t k = part * run; k < std::min(n, (part + 1) * run); ++k) {
         const std::int32_t column = left[static_cast<std::size_t>(k)];
         likeness[static_cast<std::size_t>(column)] =
-            static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width_)));
+            static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width)));
       }
     });
   }
@@ -161,15 +148,13 @@ class CorrelationGroups {
     emit(columns, load);
   }
 
-  std::int64_t run_start(std::int64_t k) const { return view_.n_rows * k / width_; }
-  float* sketch(std::int64_t k) { return sketches_.data() + k * width_; }
-  const float* sketch(std::int64_t k) const { return sketches_.data() + k * width_; }
+  float* sketch(std::int64_t k) { return sketches_.data() + k * width; }
+  const float* sketch(std::int64_t k) const { return sketches_.data() + k * width; }
 
   const View& view_;
   const std::vector<std::int32_t> columns_;
   const std::uint64_t seed_;
   ThreadTeam& team_;
-  const std::int64_t width_;
   std::vector<float> sketches_;
 };
 

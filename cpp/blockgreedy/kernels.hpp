@@ -46,7 +46,7 @@ struct Salts {
 };
 
 template <class View>
-using LooksFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const double* r, Salts salts,
+using LooksFunction = void (*)(const View&, std::int64_t first, std::int64_t count, const float* r, Salts salts,
                                ColumnLooks out);
 
 // How many of a column's rows were kept, and Σ z² over these and over all of its rows.
@@ -114,6 +114,9 @@ struct Kernels {
   LooksFunction<CscView<double>> csc_looks_f64;
   LooksFunction<DenseView<float>> dense_looks_f32;
   LooksFunction<DenseView<double>> dense_looks_f64;
+  // sums[i % 256] += signs[i]·x[i]; returns Σ x.
+  double (*fold_f32)(const float* x, std::int64_t n, const double* signs, double* sums);
+  double (*fold_f64)(const double* x, std::int64_t n, const double* signs, double* sums);
 };
 
 const Kernels& kernels();
@@ -196,25 +199,32 @@ BLOCKGREEDY_INLINE std::uint32_t row_at_rank(std::uint32_t rank, std::uint32_t s
 }
 
 // For the run of columns first, first+1, …
-inline void column_looks(const CscView<float>& v, std::int64_t first, std::int64_t count, const double* r,
-                         Salts salts, ColumnLooks out) {
+inline void column_looks(const CscView<float>& v, std::int64_t first, std::int64_t count, const float* r, Salts salts,
+                         ColumnLooks out) {
   kernels().csc_looks_f32(v, first, count, r, salts, out);
 }
-inline void column_looks(const CscView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_looks(const CscView<double>& v, std::int64_t first, std::int64_t count, const float* r,
                          Salts salts, ColumnLooks out) {
   kernels().csc_looks_f64(v, first, count, r, salts, out);
 }
-inline void column_looks(const DenseView<float>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_looks(const DenseView<float>& v, std::int64_t first, std::int64_t count, const float* r,
                          Salts salts, ColumnLooks out) {
   kernels().dense_looks_f32(v, first, count, r, salts, out);
 }
-inline void column_looks(const DenseView<double>& v, std::int64_t first, std::int64_t count, const double* r,
+inline void column_looks(const DenseView<double>& v, std::int64_t first, std::int64_t count, const float* r,
                          Salts salts, ColumnLooks out) {
   kernels().dense_looks_f64(v, first, count, r, salts, out);
 }
 
 inline const LossKernels& loss_kernels(const Loss& loss) {
   return kernels().losses[static_cast<std::size_t>(loss.kind)];
+}
+
+inline double fold(const float* x, std::int64_t n, const double* signs, double* sums) {
+  return kernels().fold_f32(x, n, signs, sums);
+}
+inline double fold(const double* x, std::int64_t n, const double* signs, double* sums) {
+  return kernels().fold_f64(x, n, signs, sums);
 }
 
 }  // namespace blockgreedy

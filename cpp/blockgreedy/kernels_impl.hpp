@@ -57,11 +57,11 @@ BLOCKGREEDY_INLINE double sparse_dot(const std::int32_t* at, const T* x, std::in
 
 #endif
 
-template <class T>
-BLOCKGREEDY_INLINE double dense_dot(const T* x, std::int64_t n, const double* r) {
+template <class T, class R>
+BLOCKGREEDY_INLINE double dense_dot(const T* x, std::int64_t n, const R* r) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * r[i];
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(r[i]);
   return sum;
 }
 
@@ -461,40 +461,41 @@ BLOCKGREEDY_INLINE float pull(double product, double squares) {
 }
 
 template <class T>
-void csc_looks(const CscView<T>& view, std::int64_t first, std::int64_t count, const double* r, Salts salts,
+void csc_looks(const CscView<T>& view, std::int64_t first, std::int64_t count, const float* r, Salts salts,
                ColumnLooks out) {
+  const std::int64_t end = view.start(first + count);
+  const bool far = view.n_rows > 1 << 18;  // r leaves the second cache
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t start = view.start(first + k), n = view.count(first + k);
     const std::int32_t* at = view.indices + start;
     const T* x = view.data + start;
     std::uint32_t least = 0xffffffffU, second = 0xffffffffU;
+    double product = 0, squares = 0;
     const auto rank = [&](std::int64_t e, std::uint32_t salt) {
       return row_rank(static_cast<std::uint32_t>(at[e]), salt);
     };
-    double product = 0, squares = 0;
-    if (n <= 16) {  // one plain loop: setting up vectors costs more than such a column
+    if (n <= 16) {  // a plain loop: setting up vectors costs more than such a column
+      const bool fetch = far && start + 64 + n < end;
       for (std::int64_t e = 0; e < n; ++e) {
         const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
         const double v = static_cast<double>(x[e]);
         least = a < least ? a : least;
         second = b < second ? b : second;
         squares += v * v;
-        if (r) product += v * r[at[e]];
+        if (r) {
+          if (fetch) __builtin_prefetch(r + at[e + 64]);  // short columns follow each other
+          product += v * static_cast<double>(r[at[e]]);
+        }
       }
     } else {
-      constexpr std::int64_t chunk = 2048;  // three loops over what the cache still holds
-      for (std::int64_t from = 0; from < n; from += chunk) {
-        const std::int64_t to = from + chunk < n ? from + chunk : n;
-#pragma omp simd reduction(min : least, second)
-        for (std::int64_t e = from; e < to; ++e) {
-          const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
-          least = a < least ? a : least;
-          second = b < second ? b : second;
-        }
-        if (r) {
-          product += sparse_dot(at + from, x + from, to - from, r);
-          squares += squared_norm_loop(x + from, to - from);
-        }
+#pragma omp simd reduction(min : least, second) reduction(+ : product, squares)
+      for (std::int64_t e = 0; e < n; ++e) {
+        const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
+        const double v = static_cast<double>(x[e]);
+        least = a < least ? a : least;
+        second = b < second ? b : second;
+        squares += v * v;
+        if (r) product += v * static_cast<double>(r[at[e]]);
       }
     }
     out.mass[k] = r ? pull(product, squares) : 1.0F;
@@ -504,7 +505,7 @@ void csc_looks(const CscView<T>& view, std::int64_t first, std::int64_t count, c
 }
 
 template <class T>
-void dense_looks(const DenseView<T>& view, std::int64_t first, std::int64_t count, const double* r, Salts,
+void dense_looks(const DenseView<T>& view, std::int64_t first, std::int64_t count, const float* r, Salts,
                  ColumnLooks out) {
   for (std::int64_t k = 0; k < count; ++k) {
     const T* x = view.data + view.start(first + k);
@@ -512,6 +513,21 @@ void dense_looks(const DenseView<T>& view, std::int64_t first, std::int64_t coun
     out.row[k] = 0;
     out.second[k] = 0;
   }
+}
+
+template <class T>
+double fold_loop(const T* x, std::int64_t n, const double* signs, double* sums) {
+  double total = 0;
+  for (std::int64_t from = 0; from < n; from += 256) {
+    const std::int64_t count = n - from < 256 ? n - from : 256;
+#pragma omp simd reduction(+ : total)
+    for (std::int64_t k = 0; k < count; ++k) {
+      const double v = static_cast<double>(x[from + k]);
+      sums[k] += signs[from + k] * v;
+      total += v;
+    }
+  }
+  return total;
 }
 
 }  // namespace
@@ -551,6 +567,8 @@ const Kernels BLOCKGREEDY_TABLE = {
     csc_looks<double>,
     dense_looks<float>,
     dense_looks<double>,
+    fold_loop<float>,
+    fold_loop<double>,
 };
 
 }  // namespace blockgreedy

@@ -65,12 +65,24 @@ class Packing {
     for (std::size_t b = 0; b < n; ++b) {
       trial_[b] = sixth(work_[b] + load.work) + sixth(mass_[b] + load.mass) - sixths_[b];
     }
-    float least = trial_[0];
-    for (std::size_t b = 1; b < n; ++b) least = std::min(least, trial_[b]);
+    const float least = least_trial();
     const auto best = static_cast<std::size_t>(std::find(trial_.begin(), trial_.end(), least) - trial_.begin());
     add(best, load);
     sixths_[best] = sixth(work_[best]) + sixth(mass_[best]);
     return static_cast<std::int32_t>(best);
+  }
+
+  // In lanes, because each minimum waits for the one before.
+  float least_trial() const {
+    constexpr std::size_t lanes = 8;
+    float least[lanes];
+    std::fill_n(least, lanes, trial_[0]);
+    std::size_t b = 0;
+    for (; b + lanes <= trial_.size(); b += lanes) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) least[lane] = std::min(least[lane], trial_[b + lane]);
+    }
+    for (; b < trial_.size(); ++b) least[0] = std::min(least[0], trial_[b]);
+    return *std::min_element(least, least + lanes);
   }
 
   float sixth(float load) const {
