@@ -118,18 +118,22 @@ def count(task: Task) -> tuple[Task, list[float]]:
     return task, list(needed.values())
 
 
-def making_of(name: str, kind: str, n_threads: int) -> Making:
-    """Medians over five seeds."""
-    seen = []
-    for seed in range(5):
-        task = Task(name, 0, "joint", kind, seed)
-        began = time.perf_counter()
-        partition_of(task, 1)
-        middle = time.perf_counter()
-        made = partition_of(task, n_threads)
-        took = (middle - began, time.perf_counter() - middle)
-        seen.append((*took, float(made.nonzeros(_problems[name].X).max())))
-    return Making(*np.median(seen, axis=0).tolist())
+def costs_of(name: str, kinds: tuple[str, ...], n_threads: int) -> tuple[dict[str, Making], float]:
+    """What each kind of blocks costs, and the seconds of a scanned nonzero: medians of interleaved rounds."""
+    seen: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
+    per_nonzero = []
+    for seed in [*range(5)] * 3:
+        per_nonzero.append(seconds_per_iteration(Task(name, 0, "joint", "random", seed), 1, 20)[1])
+        for kind in kinds:
+            task = Task(name, 0, "joint", kind, seed)
+            began = time.perf_counter()
+            partition_of(task, 1)
+            middle = time.perf_counter()
+            made = partition_of(task, n_threads)
+            took = (middle - began, time.perf_counter() - middle)
+            seen[kind].append((*took, float(made.nonzeros(_problems[name].X).max())))
+    making = {kind: Making(*np.median(values, axis=0).tolist()) for kind, values in seen.items()}
+    return making, float(np.median(per_nonzero))
 
 
 def seconds_per_iteration(task: Task, n_threads: int, n_iter: int) -> tuple[float, float]:
@@ -146,10 +150,7 @@ def rows_of(name: str, counts: dict[Task, list[float]], seeds: int, n_threads: i
     kinds = (*KINDS, "true groups") if name in _true_groups else KINDS
     alphas = alphas_of(problem.alpha_max)
     nonzeros = int(problem.X.size if isinstance(problem.X, np.ndarray) else problem.X.nnz)
-    making = {kind: making_of(name, kind, n_threads) for kind in kinds}
-    per_nonzero = float(
-        np.median([seconds_per_iteration(Task(name, 0, "joint", "random", s), 1, 20)[1] for s in range(5)])
-    )
+    making, per_nonzero = costs_of(name, kinds, n_threads)
     rows = []
     for k in range(len(alphas)):
         for update in UPDATES:

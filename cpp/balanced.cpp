@@ -49,7 +49,6 @@ class Balancing {
   void for_each_sparse(Groups& groups, F&& f);
   std::vector<std::int32_t> assign(const std::vector<std::int32_t>& block_of_cluster) const;
 
-  void mark_dense(std::int64_t first, std::int64_t end);
   Load load(std::int64_t j) const {
     return {per_nonzero_ * static_cast<float>(view_.count(j)), per_mass_ * mass_[static_cast<std::size_t>(j)]};
   }
@@ -70,6 +69,7 @@ class Balancing {
   std::unique_ptr<std::int32_t[]> row_of_;
   std::unique_ptr<std::uint32_t[]> second_;
   std::unique_ptr<float[]> mass_;
+  std::vector<std::int32_t> dense_;  // the columns with a third of the rows or more
   std::vector<Load> clusters_;
   int rows_shift_ = 0;  // 2^shift neighbouring rows make one group
 };
@@ -82,14 +82,22 @@ void Balancing<View>::look() {
   Random random(seed_);
   const Salts salts{static_cast<std::uint32_t>(random.next()), static_cast<std::uint32_t>(random.next())};
   std::vector<double> masses(static_cast<std::size_t>(n_parts));
+  std::vector<std::vector<std::int32_t>> dense(masses.size());
+  // Sharing rows says something of columns that have few of them.
+  const std::int64_t many = std::max<std::int64_t>(2, (view_.n_rows + 2) / 3);
   team_.for_each(n_parts, [&](std::int64_t part, int) {
     const auto p = static_cast<std::size_t>(part);
     const std::int64_t first = cuts[p];
     column_looks(view_, first, cuts[p + 1] - first, target_, salts,
                  {mass_.get() + first, row_of_.get() + first, second_.get() + first});
     masses[p] = std::accumulate(mass_.get() + cuts[p], mass_.get() + cuts[p + 1], 0.0);
-    mark_dense(first, cuts[p + 1]);
+    for (std::int64_t j = first; j < cuts[p + 1]; ++j) {
+      if (view_.count(j) < many) continue;
+      row_of_[static_cast<std::size_t>(j)] = is_dense;
+      dense[p].push_back(static_cast<std::int32_t>(j));
+    }
   });
+  for (const auto& columns : dense) dense_.insert(dense_.end(), columns.begin(), columns.end());
   const double total = std::accumulate(masses.begin(), masses.end(), 0.0);
   per_mass_ = total > 0 ? static_cast<float>(1 / total) : 0;
   const auto n_empty = std::count(row_of_.get(), row_of_.get() + view_.n_cols, no_row);
@@ -97,26 +105,12 @@ void Balancing<View>::look() {
   per_nonzero_ = 1 / static_cast<float>(std::max<std::int64_t>(1, view_.n_nonzeros()));
 }
 
-// Sharing rows says something of columns that have few of them.
-template <class View>
-void Balancing<View>::mark_dense(std::int64_t first, std::int64_t end) {
-  const std::int64_t many = std::max<std::int64_t>(2, (view_.n_rows + 2) / 3);
-  for (std::int64_t j = first; j < end; ++j) {
-    if (view_.count(j) >= many) row_of_[static_cast<std::size_t>(j)] = is_dense;
-  }
-}
-
 template <class View>
 void Balancing<View>::group_dense() {
-  std::vector<std::int32_t> columns;
+  if (dense_.empty()) return;
   std::vector<Load> loads;
-  for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-    if (row_of_[static_cast<std::size_t>(j)] != is_dense) continue;
-    columns.push_back(static_cast<std::int32_t>(j));
-    loads.push_back(load(j));
-  }
-  if (columns.empty()) return;
-  CorrelationGroups<View> groups(view_, columns, seed_, team_);
+  for (std::int32_t j : dense_) loads.push_back(load(j));
+  CorrelationGroups<View> groups(view_, dense_, seed_, team_);
   groups.run(loads, n_blocks_, [&](const std::vector<std::int32_t>& members, const Load& total) {
     const std::int32_t cluster = new_cluster(total);
     for (std::int32_t j : members) row_of_[static_cast<std::size_t>(j)] = is_dense - cluster;

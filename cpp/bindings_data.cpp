@@ -17,8 +17,11 @@ namespace {
 
 void bind_partition(nb::module_& m) {
   m.def(
-      "random_permutation", [](std::int64_t n, std::uint64_t seed) { return give_away(random_permutation(n, seed)); },
-      "n"_a, "seed"_a);
+      "block_sizes",
+      [](Vector<std::int32_t> block_of, std::int64_t n_blocks) {
+        return give_away(block_sizes(block_of.data(), static_cast<std::int64_t>(block_of.size()), n_blocks));
+      },
+      "block_of"_a, "n_blocks"_a, "Features per block; those whose block is none of 0 … n_blocks-1 are not counted.");
   m.def(
       "random_blocks",
       [](std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed) {

@@ -348,6 +348,16 @@ std::vector<std::int32_t> random_blocks(std::int64_t n_features, std::int64_t n_
   return block_of;
 }
 
+std::vector<std::int64_t> block_sizes(const std::int32_t* block_of, std::int64_t n_features, std::int64_t n_blocks) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(n_blocks));
+  const auto n = static_cast<std::uint32_t>(n_blocks);
+  for (std::int64_t j = 0; j < n_features; ++j) {
+    const auto b = static_cast<std::uint32_t>(block_of[j]);  // negative ones become large
+    if (b < n) ++sizes[b];
+  }
+  return sizes;
+}
+
 std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);

@@ -19,6 +19,9 @@ inline std::int64_t block_start(std::int64_t n_features, std::int64_t n_blocks, 
 std::vector<std::int32_t> random_blocks(std::int64_t n_features, std::int64_t n_blocks, std::uint64_t seed);
 
 // A random permutation of 0..n-1 (Fisher-Yates with the generator of random.hpp).
+// Features per block, of those whose block lies in 0 … n_blocks-1.
+std::vector<std::int64_t> block_sizes(const std::int32_t* block_of, std::int64_t n_features, std::int64_t n_blocks);
+
 std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed);
 
 // The paper's Algorithm 2 for 1 <= n_blocks <= n_cols, with block sizes by block_start. Block after block: the

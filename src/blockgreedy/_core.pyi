@@ -195,7 +195,10 @@ def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(
 @overload
 def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
 
-def random_permutation(n: int, seed: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    """
+    Features per block; those whose block is none of 0 … n_blocks-1 are not counted.
+    """
 
 def random_blocks(n_features: int, n_blocks: int, seed: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
 

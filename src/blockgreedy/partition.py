@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_RUN = 1 << 20
-
-
 @dataclass(frozen=True, eq=False)
 class Partition:
     """The features 0 … p-1 in ``n_blocks`` blocks, none of them empty.
@@ -52,27 +49,30 @@ class Partition:
                 f"block_of has shape {given.shape} and dtype {given.dtype}; it must hold one integer per feature"
             )
         _check_n_blocks(self.n_blocks, given.size)
-        if given.min() < 0 or given.max() >= self.n_blocks:
-            j = int(np.flatnonzero((given < 0) | (given >= self.n_blocks))[0])
-            raise ValueError(
-                f"block_of[{j}]={given[j]} is no block; with n_blocks={self.n_blocks} "
-                f"it must lie in 0..{self.n_blocks - 1}"
-            )
         if given.dtype == np.int32 and not given.flags.writeable and _owns_memory(given):
             block_of = given  # nobody can change it: no copy
         else:
-            block_of = given.astype(np.int32)  # the caller's own array stays writeable
+            block_of = self._check_range(given).astype(np.int32)  # the caller's own array stays writeable
             block_of.flags.writeable = False
         object.__setattr__(self, "block_of", block_of)
         object.__setattr__(self, "n_blocks", int(self.n_blocks))
-        seen = np.zeros(self.n_blocks, dtype=np.bool_)
-        for first in range(0, block_of.size, _RUN):  # indexing widens block_of: a run at a time
-            seen[block_of[first : first + _RUN]] = True
-        if not np.all(seen):
+        sizes = self.sizes
+        if sizes.sum() < block_of.size:
+            self._check_range(block_of)
+        if not np.all(sizes):
             raise ValueError(
-                f"block_of leaves block {int(np.argmin(seen))} empty; "
+                f"block_of leaves block {int(np.argmin(sizes))} empty; "
                 f"each of the n_blocks={self.n_blocks} blocks must have a feature"
             )
+
+    def _check_range(self, block_of: NDArray[Any]) -> NDArray[Any]:
+        if block_of.min() < 0 or block_of.max() >= self.n_blocks:
+            j = int(np.flatnonzero((block_of < 0) | (block_of >= self.n_blocks))[0])
+            raise ValueError(
+                f"block_of[{j}]={block_of[j]} is no block; with n_blocks={self.n_blocks} "
+                f"it must lie in 0..{self.n_blocks - 1}"
+            )
+        return block_of
 
     @property
     def n_features(self) -> int:
@@ -81,10 +81,7 @@ class Partition:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Features per block."""
-        total = np.zeros(self.n_blocks, dtype=np.int64)
-        for first in range(0, self.n_features, _RUN):  # bincount widens what it is given: a run at a time
-            total += np.bincount(self.block_of[first : first + _RUN], minlength=self.n_blocks)
-        return total
+        return _core.block_sizes(self.block_of, self.n_blocks)
 
     @property
     def order(self) -> NDArray[np.intp]:
