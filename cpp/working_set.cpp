@@ -22,7 +22,7 @@ class Solver final : public WorkingSet {
         options_(options),
         team_(team),
         rows_(view.n_rows, team),
-        candidates_(view, target, team),
+        candidates_(view, target, options.least_alpha, team),
         proof_(view, target, team, candidates_, dual, dual_value),
         copy_(view, team),
         model_(team) {
@@ -53,6 +53,23 @@ class Solver final : public WorkingSet {
     const bool at_zero = n_support == 0 && b == 0 && target_.offset == nullptr;
     candidates_.begin(theta_.data(), w_, at_zero, room(), found_);
     n_candidates = candidates_.size();
+    clock.next(Phase::certificate);
+    proof_.reset();
+    certify();
+  }
+
+  void alpha_fell(double fall) override {
+    Clock clock(*this, Phase::gradients);
+    candidates_.lower_thresholds(fall);
+    look();
+    for (const Looked& entry : found_.support) {
+      if (w_[entry.feature] != 0)
+        objective -= fall * target_.penalty.weight(entry.feature) * std::fabs(w_[entry.feature]);
+    }
+    // What the last alpha taught of how far the end is says nothing of this one.
+    failed_ = last_decrease_ = infinity;
+    n_waits_ = n_idle_ = n_tiny_ = 0;
+    patience_ = 1;
     clock.next(Phase::certificate);
     proof_.reset();
     certify();
