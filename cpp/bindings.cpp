@@ -271,7 +271,8 @@ class PyWorkingSet {
   bool lower_alpha(double alpha) {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
     double& current = model_.target.penalty.alpha;
-    if (!(alpha <= current && alpha >= least_alpha_)) throw std::invalid_argument("alpha must lie in least_alpha … now");
+    if (!(alpha <= current && alpha >= least_alpha_))
+      throw std::invalid_argument("alpha must lie in least_alpha … now");
     const double fall = current - alpha;
     current = alpha;
     model_.team.clear_stop();
@@ -412,10 +413,9 @@ void bind_working_set(nb::module_& m) {
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)
       .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")
-      .def_prop_ro("dual",
-                   [](nb::handle_t<PyWorkingSet> self) {
-                     return look_at(nb::cast<PyWorkingSet&>(self).solver().dual, self);
-                   })
+      .def_prop_ro(
+          "dual",
+          [](nb::handle_t<PyWorkingSet> self) { return look_at(nb::cast<PyWorkingSet&>(self).solver().dual, self); })
       .def_prop_ro("predictions",
                    [](nb::handle_t<PyWorkingSet> self) {
                      return look_at(nb::cast<PyWorkingSet&>(self).solver().predictions(), self);
@@ -437,7 +437,11 @@ void bind_working_set(nb::module_& m) {
   show("step_size", &WorkingSet::step_size);
   show("n_iter", &WorkingSet::n_iter);
   show("n_blocks", &WorkingSet::n_blocks);
-  show("n_support", &WorkingSet::n_support);
+  binding.def_prop_ro("n_support", [](const PyWorkingSet& self) { return self.solver().support.size(); });
+  binding.def("support", [](const PyWorkingSet& self) {
+    std::vector<std::int32_t> features = self.solver().support;
+    return give_away(std::move(features));
+  });
   show("n_violators", &WorkingSet::n_violators);
   show("n_candidates", &WorkingSet::n_candidates);
   show("working_set_size", &WorkingSet::working_set_size);

@@ -1,9 +1,9 @@
 // The columns that may still enter the model, and how long each may go without being looked at.
 //
 // A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
-// such a bound), down to the least alpha of a path, is dropped for good. Of the others, x_j·θ changes by at most ‖x_j‖ times the norm of the largest
-// entries of Δθ, as many as the column has; so a column with slack is not looked at again before θ has travelled that
-// far. Both are exact: no column is missed.
+// such a bound), down to the least alpha of a path, is dropped for good. Of the others, x_j·θ changes by at most
+// ‖x_j‖ times the norm of the largest entries of Δθ, as many as the column has; so a column with slack is not looked
+// at again before θ has travelled that far. Both are exact: no column is missed.
 #pragma once
 
 #include <algorithm>
@@ -207,7 +207,8 @@ class Candidates {
       for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
         if (!(expiry_[k] < 3e38F)) continue;
         const double lost = fall * target_.penalty.weight(features_[k]) / static_cast<double>(norms_[k]);
-        expiry_[k] = static_cast<float>((static_cast<double>(expiry_[k]) - travelled_[classes_[k]] - lost) * (1 - 1e-6));
+        expiry_[k] =
+            static_cast<float>((static_cast<double>(expiry_[k]) - travelled_[classes_[k]] - lost) * (1 - 1e-6));
       }
     });
     travelled_.fill(0);
@@ -316,7 +317,7 @@ class Candidates {
     if (weight != 0 || penalty.l1 == 0) {
       found.support.push_back({j, grad, norm, -slack});
       expires = 0;
-    } else if (slack < 0) {
+    } else if (slack < -1e-13 * penalty.l1) {  // beyond rounding: at alpha_max no weight is to move
       found.propose({j, grad, norm, -slack}, room);
       expires = 0;
     } else {

@@ -46,7 +46,8 @@ class WorkingSet {
   double f_null = 0, step_size = 0;
   bool explained = false;  // the null model leaves nothing to explain
   std::int64_t n_blocks = 0;
-  std::int64_t n_iter = 0, n_support = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
+  std::vector<std::int32_t> support;  // features with a weight that is not 0, ascending
+  std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
   std::int64_t n_cg = 0, n_candidates = 0;
   std::vector<double> dual;
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
