@@ -139,7 +139,7 @@ class Path:
 
     def bic(self) -> Array:
         """Schwarz's criterion: −2 log-likelihood + log(n) degrees of freedom."""
-        return self._minus_two_log_likelihood() + np.log(self._n_rows()) * self.degrees_of_freedom
+        return np.asarray(self._minus_two_log_likelihood() + np.log(self._n_rows()) * self.degrees_of_freedom)
 
     def ebic(self, gamma: float = 0.5) -> Array:
         """BIC + 2·gamma·log(p choose nonzeros): for more features than samples (Chen and Chen 2008)."""
@@ -148,7 +148,7 @@ class Path:
         if not 0 <= number("gamma", gamma) <= 1:
             raise ValueError(f"gamma={gamma!r} must lie in 0..1; 0 is bic()")
         p, k = self.problem.n_features, self.nonzeros
-        return self.bic() + 2 * gamma * (gammaln(p + 1) - gammaln(k + 1) - gammaln(p - k + 1))
+        return np.asarray(self.bic() + 2 * gamma * (gammaln(p + 1) - gammaln(k + 1) - gammaln(p - k + 1)))
 
     def with_nonzeros(self, k: int) -> int:
         """The position on the path with about k nonzero weights: the nearest count, the first of equal ones."""

@@ -141,7 +141,7 @@ class Problem:
 
         def pick(values: float | Array | None) -> Array:
             if isinstance(values, np.ndarray):
-                return values[features]
+                return np.asarray(values[features])
             return np.full(len(features), 1.0 if values is None else values)
 
         u = pick(self.penalty_weights)
