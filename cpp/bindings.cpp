@@ -268,17 +268,18 @@ class PyWorkingSet {
     return model_.hook.take();
   }
   // Goes on to a lower alpha from where the solve stands. True if interrupted by Ctrl-C.
-  bool lower_alpha(double alpha) {
+  bool lower_alpha(double alpha, double l2) {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
-    double& current = model_.target.penalty.alpha;
-    if (!(alpha <= current && alpha >= least_alpha_))
-      throw std::invalid_argument("alpha must lie in least_alpha … now");
-    const double fall = current - alpha;
-    current = alpha;
+    Penalty& penalty = model_.target.penalty;
+    const Penalty before = penalty;
+    if (!(alpha <= before.alpha && alpha >= least_alpha_)) throw std::invalid_argument("alpha must only fall");
+    if (!(l2 <= before.l2 && (l2 > 0) == (before.l2 > 0))) throw std::invalid_argument("l2 must only fall, not to 0");
+    penalty.alpha = alpha;
+    penalty.l2 = l2;
     model_.team.clear_stop();
     {
       nb::gil_scoped_release release;
-      solver_->alpha_fell(fall);
+      solver_->alpha_fell(before);
       model_.team.poll();
     }
     return model_.hook.take();
@@ -409,7 +410,7 @@ void bind_working_set(nb::module_& m) {
       .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double>(),
            "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "least_alpha"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
-      .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a)
+      .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)
       .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")

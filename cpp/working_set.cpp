@@ -58,9 +58,10 @@ class Solver final : public WorkingSet {
     certify();
   }
 
-  void alpha_fell(double fall) override {
+  void alpha_fell(const Penalty& before) override {
     Clock clock(*this, Phase::gradients);
-    for (std::int32_t j : support) objective -= fall * target_.penalty.weight(j) * std::fabs(w_[j]);
+    const double fall = before.alpha - target_.penalty.alpha;
+    for (std::int32_t j : support) objective += target_.penalty.at(j).value(w_[j]) - before.at(j).value(w_[j]);
     candidates_.lower_thresholds(fall);
     clock.next(Phase::rows);
     extrapolate(fall);
