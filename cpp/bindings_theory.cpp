@@ -1,4 +1,4 @@
-// Bindings of what the theory asks of a matrix.
+// Bindings of what the theory and standardisation ask of a matrix.
 #include "bindings.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -8,6 +8,7 @@
 
 #include "blockgreedy/certificate.hpp"
 #include "blockgreedy/cross_products.hpp"
+#include "blockgreedy/scales.hpp"
 
 namespace blockgreedy {
 
@@ -78,6 +79,17 @@ void bind_theory(nb::module_& m) {
         return give_away(std::move(sums));
       },
       "matrix"_a, "weights"_a.none(), "n_threads"_a);
+  m.def(
+      "column_scales",
+      [](const HeldMatrix& held, std::optional<Vector<double>> row_weights, bool centred, int n_threads) {
+        if (row_weights) check_size("row_weights", row_weights->size(), held.n_rows());
+        std::vector<double> scales;
+        with_team(n_threads, [&](ThreadTeam& team) {
+          scales = column_scales(held.matrix, row_weights ? row_weights->data() : nullptr, centred, team);
+        });
+        return give_away(std::move(scales));
+      },
+      "matrix"_a, "row_weights"_a.none(), "centred"_a, "n_threads"_a);
   m.def(
       "column_products",
       [](const HeldMatrix& held, Vector<double> r, int n_threads) {

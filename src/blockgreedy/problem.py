@@ -5,7 +5,8 @@
     min over w, b   Σ_i ω_i loss(y_i, (Xw)_i + b + offset_i)  +  alpha Σ_j u_j |w_j|  +  l2/2 ‖w‖²
     subject to      lower ≤ w ≤ upper
 
-ω_i = s_i/Σs are the sample weights (1/n by default, a plain mean); b is 0 unless an intercept is fitted.
+ω_i = s_i/Σs are the sample weights (1/n by default, a plain mean); b is 0 unless an intercept is fitted. With
+``standardize=True`` u_j is multiplied with the column's standard deviation and l2 with its square.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.backends.cpu import CpuModel, resolve_threads
+from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix, resolve_threads
 from blockgreedy.certificate import dual_value, scaled_dual_point
 from blockgreedy.columns import as_columns
 from blockgreedy.losses import make_loss
@@ -53,6 +54,10 @@ class Problem:
         Adds an intercept, free of penalty (l2 included) and of bounds.
     offset : float or array of n, optional
         Added to every prediction; not fitted.
+    standardize : bool
+        Penalises the weights that columns of variance 1 would have: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j
+        and l2. X stays as it is, weights and bounds are on its scale. sd_j is over the weighted rows, about the mean
+        with fit_intercept and about 0 without (where R's glmnet still takes the mean). Constant columns are excluded.
     huber_delta : float
         Where the Huber loss turns linear.
 
@@ -63,6 +68,12 @@ class Problem:
         value of theirs can overflow into a sum.
     offset : array of n, or None
         None where it is 0 everywhere.
+    scales : array of p, or None
+        sd_j, with ``standardize=True``.
+    penalty_weights : array of p, or None
+        u_j, times sd_j with ``standardize=True``; inf for a constant column.
+    l2_weights : array of p, or None
+        sd_j², with ``standardize=True`` and l2 > 0.
     """
 
     def __init__(
@@ -83,20 +94,17 @@ class Problem:
         standardize: bool = False,
         huber_delta: float = 1.35,
     ) -> None:
-        if standardize:
-            raise NotImplementedError("standardize is not available yet; it comes with the estimators")
         self.loss = make_loss(loss, huber_delta)
         self.alpha = _non_negative("alpha", alpha)
         self.l2 = _non_negative("l2", l2)
         self.X = as_columns(X)
         self.n_samples, self.n_features = self.X.shape
-        self.y, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
-        self.row_weights = _row_weights(sample_weight, self.n_samples)
-        self.offset = _offset(offset, self.n_samples)
-        if self.row_weights is not None:
-            self.y, self.offset = _silence(self.row_weights == 0, self.y, self.offset, self.loss.is_classifier)
+        targets, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = _flag("fit_intercept", fit_intercept)
-        self.penalty_weights = _weights(penalty_weights, self.n_features)
+        self.standardize = _flag("standardize", standardize)
+        # as given: other sample weights start from these
+        self._given = targets, _offset(offset, self.n_samples), _weights(penalty_weights, self.n_features)
+        self._weigh_rows(sample_weight)
         if positive and lower is not None:
             raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
         self.lower = _bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
@@ -118,6 +126,30 @@ class Problem:
         other.alpha = _non_negative("alpha", alpha)
         return other
 
+    def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
+        """The same problem with other sample weights; shares X, which is not looked at again but for ``scales``."""
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__)
+        for name in ("penalty", "null_model", "alpha_max"):
+            other.__dict__.pop(name, None)
+        other._weigh_rows(sample_weight)
+        return other
+
+    def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
+        """Sets everything that depends on the sample weights."""
+        self.y, self.offset, self.penalty_weights = self._given
+        self.row_weights = _row_weights(sample_weight, self.n_samples)
+        if self.row_weights is not None:
+            self.y, self.offset = _silence(self.row_weights == 0, self.y, self.offset, self.loss.is_classifier)
+        self.scales: Array | None = None
+        self.l2_weights: Array | None = None
+        if self.standardize:
+            self.scales = column_scales(core_matrix(self.X), self.row_weights, self.fit_intercept, resolve_threads())
+            u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+            varies = self.scales > 0
+            self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
+            self.l2_weights = self.scales**2 if self.l2 > 0 else None
+
     @cached_property
     def penalty(self) -> Penalty:
         """The penalty in NumPy, one entry per feature."""
@@ -125,7 +157,8 @@ class Problem:
         excluded = np.isinf(u)
         lower = np.where(excluded, 0.0, self.lower)
         upper = np.where(excluded, 0.0, self.upper)
-        return Penalty(self.alpha * np.where(excluded, 0.0, u), self.l2, lower, upper)
+        l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights
+        return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
     # The two column passes that a certificate needs; backends.cpu.CpuModel has the same pair, threaded.
 

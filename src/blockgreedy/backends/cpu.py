@@ -106,6 +106,13 @@ def weighted_squares(
     return _core.weighted_squares(matrix, weights, n_threads)
 
 
+def column_scales(
+    matrix: _core.Matrix, row_weights: NDArray[np.float64] | None, centred: bool, n_threads: int
+) -> NDArray[np.float64]:
+    """Standard deviation of every column, or the root of its mean square; 0 for a column that does not vary."""
+    return _core.column_scales(matrix, row_weights, centred, n_threads)
+
+
 class CpuModel:
     """A problem on the core: its objective and the passes over the columns that a certificate needs."""
 
@@ -119,6 +126,7 @@ class CpuModel:
             problem.alpha,
             problem.l2,
             problem.penalty_weights,
+            problem.l2_weights,
             problem.lower,
             problem.upper,
             problem.row_weights,
