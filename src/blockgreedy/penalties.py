@@ -63,7 +63,7 @@ class Penalty:
         bound = np.where(v > 0, self.upper, -self.lower)
         if np.any(np.asarray(self.l2) > 0):
             l2 = np.broadcast_to(self.l2, excess.shape)
-            z = np.minimum(np.divide(excess, l2, out=np.full_like(v, np.inf), where=l2 > 0), bound)
+            z: Array = np.minimum(np.divide(excess, l2, out=np.full_like(v, np.inf), where=l2 > 0), bound)
             z[excess == 0] = 0.0
             return z * (excess - 0.5 * self.l2 * z)
         return np.multiply(excess, bound, out=np.zeros_like(v), where=excess > 0)
