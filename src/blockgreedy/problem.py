@@ -120,27 +120,37 @@ class Problem:
 
     def with_alpha(self, alpha: float) -> Problem:
         """The same problem at another alpha; shares X and y."""
-        other = object.__new__(Problem)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.pop("penalty", None)
+        other = self._copy("penalty")
         other.alpha = _non_negative("alpha", alpha)
         return other
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, which is not looked at again but for ``scales``."""
+        other = self._copy("penalty", "null_model", "alpha_max")
+        other._weigh_rows(sample_weight)
+        return other
+
+    def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
+        """The same problem for other targets; shares X and ``scales``."""
+        other = self._copy("null_model", "alpha_max")
+        targets, other.classes = _targets(y, self.n_samples, self.loss.is_classifier)
+        other._given = targets, _offset(offset, self.n_samples), self._given[2]
+        other._silence_rows()
+        return other
+
+    def _copy(self, *stale: str) -> Problem:
+        """A problem that shares everything but what was computed under these names."""
         other = object.__new__(Problem)
         other.__dict__.update(self.__dict__)
-        for name in ("penalty", "null_model", "alpha_max"):
+        for name in stale:
             other.__dict__.pop(name, None)
-        other._weigh_rows(sample_weight)
         return other
 
     def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
         """Sets everything that depends on the sample weights."""
-        self.y, self.offset, self.penalty_weights = self._given
         self.row_weights = _row_weights(sample_weight, self.n_samples)
-        if self.row_weights is not None:
-            self.y, self.offset = _silence(self.row_weights == 0, self.y, self.offset, self.loss.is_classifier)
+        self._silence_rows()
+        self.penalty_weights = self._given[2]
         self.scales: Array | None = None
         self.l2_weights: Array | None = None
         if self.standardize:
@@ -149,6 +159,15 @@ class Problem:
             varies = self.scales > 0
             self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
             self.l2_weights = self.scales**2 if self.l2 > 0 else None
+
+    def _silence_rows(self) -> None:
+        """Targets and offset without what rows of weight 0 say."""
+        self.y, self.offset, _ = self._given
+        if self.row_weights is not None and np.any(self.row_weights == 0):
+            rows = self.row_weights == 0
+            if not self.loss.is_classifier:
+                self.y = np.where(rows, 0.0, self.y)
+            self.offset = None if self.offset is None else np.where(rows, 0.0, self.offset)
 
     @cached_property
     def penalty(self) -> Penalty:
@@ -337,15 +356,6 @@ def _offset(offset: ArrayLike | None, n: int) -> Array | None:
         return None
     values = _per_row("offset", np.full(n, offset) if np.ndim(offset) == 0 else offset, n)
     return values.copy() if np.any(values) else None
-
-
-def _silence(
-    rows: NDArray[np.bool_], y: Array, offset: Array | None, is_classifier: bool
-) -> tuple[Array, Array | None]:
-    """Targets and offset without what rows of weight 0 say."""
-    if not is_classifier:
-        y = np.where(rows, 0.0, y)
-    return y, None if offset is None else np.where(rows, 0.0, offset)
 
 
 def _flag(name: str, value: bool) -> bool:
