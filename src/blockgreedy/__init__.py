@@ -6,6 +6,7 @@ from blockgreedy import data, theory
 from blockgreedy.data import Dataset, load, save
 from blockgreedy.diagnose import Diagnosis, diagnose
 from blockgreedy.partition import Partition, make_partition
+from blockgreedy.path import Path, PathPoint, solve_path
 from blockgreedy.problem import Problem
 from blockgreedy.risk import ConvergenceRiskWarning
 from blockgreedy.solve import Solution, solve
@@ -22,6 +23,8 @@ __all__ = [
     "Lasso",
     "LogisticRegression",
     "Partition",
+    "Path",
+    "PathPoint",
     "Problem",
     "Solution",
     "SquaredHingeClassifier",
@@ -32,6 +35,7 @@ __all__ = [
     "make_partition",
     "save",
     "solve",
+    "solve_path",
     "theory",
 ]
 

@@ -73,7 +73,7 @@ class Problem:
     penalty_weights : array of p, or None
         u_j, times sd_j with ``standardize=True``; inf for a constant column.
     l2_weights : array of p, or None
-        sd_j², with ``standardize=True`` and l2 > 0.
+        sd_j², with ``standardize=True``.
     """
 
     def __init__(
@@ -118,16 +118,34 @@ class Problem:
             f"{', fit_intercept=True' if self.fit_intercept else ''})"
         )
 
-    def with_alpha(self, alpha: float) -> Problem:
-        """The same problem at another alpha; shares X and y."""
+    def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
+        """The same problem at another alpha (and l2); shares X and y."""
         other = self._copy("penalty")
         other.alpha = _non_negative("alpha", alpha)
+        if l2 is not None:
+            other.l2 = _non_negative("l2", l2)
+            if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
+                other = other._copy("null_model", "alpha_max")
         return other
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, which is not looked at again but for ``scales``."""
         other = self._copy("penalty", "null_model", "alpha_max")
         other._weigh_rows(sample_weight)
+        return other
+
+    def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
+        """The problem of these features alone; a copy of their columns."""
+        other = self._copy("penalty", "null_model", "alpha_max")
+        other.alpha = _non_negative("alpha", alpha)
+        columns = self.X[:, features]
+        other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
+        other.n_features = len(features)
+        for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper"):
+            value = getattr(self, name)
+            setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
+        targets, offset, u = self._given
+        other._given = targets, offset, None if u is None else u[features]
         return other
 
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
@@ -158,7 +176,7 @@ class Problem:
             u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
             varies = self.scales > 0
             self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
-            self.l2_weights = self.scales**2 if self.l2 > 0 else None
+            self.l2_weights = self.scales**2
 
     def _silence_rows(self) -> None:
         """Targets and offset without what rows of weight 0 say."""
@@ -172,11 +190,20 @@ class Problem:
     @cached_property
     def penalty(self) -> Penalty:
         """The penalty in NumPy, one entry per feature."""
-        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+        return self.penalty_at(np.arange(self.n_features))
+
+    def penalty_at(self, features: NDArray[np.integer[Any]]) -> Penalty:
+        """The penalty of these features alone."""
+
+        def pick(values: float | Array | None) -> Array:
+            if isinstance(values, np.ndarray):
+                return np.asarray(values[features])
+            return np.full(len(features), 1.0 if values is None else values)
+
+        u = pick(self.penalty_weights)
         excluded = np.isinf(u)
-        lower = np.where(excluded, 0.0, self.lower)
-        upper = np.where(excluded, 0.0, self.upper)
-        l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights
+        lower, upper = np.where(excluded, 0.0, pick(self.lower)), np.where(excluded, 0.0, pick(self.upper))
+        l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
         return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
     # The two column passes that a certificate needs; backends.cpu.CpuModel has the same pair, threaded.

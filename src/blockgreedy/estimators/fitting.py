@@ -53,7 +53,7 @@ class Outcome:
         return self.status == "interrupted" and not self.by_callback
 
     def weights(self) -> tuple[Array, Array]:
-        """(coefficients, intercepts), a row for each problem; that of the null model where the solve did not begin."""
+        """(coefficients, intercepts), a row for each problem; the null model's where the solve did not begin."""
         nulls = [problem.null_model for problem in self.problems[len(self.solutions) :]]
         n_features = self.problems[0].n_features
         coefs = [s.coef for s in self.solutions] + [null.full_coef(n_features) for null in nulls]
@@ -93,7 +93,7 @@ def solve_all(
                 by_callback = callback is not None and callback(record) is True
                 return by_callback
 
-            start = {} if starts is None else {"coef_init": starts[k][0], "intercept_init": starts[k][1]}
+            start: dict[str, Any] = {} if starts is None else {"coef_init": starts[k][0], "intercept_init": starts[k][1]}
             watched = watch if progress is not None or callback is not None else None
             solution = solve(problem, tol=fine_tol(problem, tol), callback=watched, **start, **options)
             if solution.status in ("max_iter", "max_seconds", "stalled"):
