@@ -112,6 +112,32 @@ void bind_theory(nb::module_& m) {
         return give_away(std::move(Xw));
       },
       "matrix"_a, "w"_a.noconvert());
+  m.def(
+      "combine_some_columns",
+      [](const HeldMatrix& held, Vector<std::int32_t> features, Vector<double> values) {
+        check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+        for (std::size_t k = 0; k < features.size(); ++k) {
+          if (features.data()[k] < 0 || features.data()[k] >= held.n_cols()) {
+            throw std::invalid_argument("features must lie in 0..n_cols-1");
+          }
+        }
+        std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
+        {
+          nb::gil_scoped_release release;
+          std::visit(
+              [&](const auto& view) {
+                for (std::size_t k = 0; k < features.size(); ++k) {
+                  const double weight = values.data()[k];
+                  view.for_each_nonzero(features.data()[k], [&](std::int32_t row, double x) {
+                    Xw[static_cast<std::size_t>(row)] += weight * x;
+                  });
+                }
+              },
+              held.matrix);
+        }
+        return give_away(std::move(Xw));
+      },
+      "matrix"_a, "features"_a.noconvert(), "values"_a.noconvert(), "Σ over the features of values_k x_j.");
 }
 
 }  // namespace blockgreedy

@@ -19,9 +19,12 @@ __all__ = [
     "Dataset",
     "Diagnosis",
     "ElasticNet",
+    "ElasticNetCV",
     "HuberLasso",
     "Lasso",
+    "LassoCV",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "Partition",
     "Path",
     "PathPoint",
@@ -39,7 +42,16 @@ __all__ = [
     "theory",
 ]
 
-_ESTIMATORS = {"ElasticNet", "HuberLasso", "Lasso", "LogisticRegression", "SquaredHingeClassifier"}
+_ESTIMATORS = {
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberLasso",
+    "Lasso",
+    "LassoCV",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "SquaredHingeClassifier",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -233,6 +233,9 @@ def column_products(matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(sh
 
 def combine_columns(matrix: Matrix, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
+def combine_some_columns(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """Σ over the features of values_k x_j."""
+
 def isa() -> str:
     """The instruction set the hot loops run on."""
 

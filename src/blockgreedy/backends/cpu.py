@@ -99,6 +99,11 @@ def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.
     return _core.combine_columns(matrix, w)
 
 
+def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xw of a w that is 0 but for these features: takes as long as their columns."""
+    return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
+
+
 def weighted_squares(
     matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]:

@@ -20,46 +20,6 @@ from blockgreedy.trace import Trace
 
 Array = NDArray[np.float64]
 
-# What the estimators' docstrings share.
-PARAMETERS = """fit_intercept : bool, default True
-        Free of penalty and of bounds.
-    standardize : bool, default False
-        Penalise the weights of columns of variance 1; X is not touched and ``coef_`` is on its scale.
-    penalty_weights : array of n_features, optional
-        Factors of the penalty: 0 leaves a feature unpenalised, inf excludes it.
-    positive : bool, default False
-        Only weights of at least 0.
-    lower, upper : float or array of n_features, optional
-        Bounds on the weights, lower ≤ 0 ≤ upper.
-    tol : float, default 1e-4
-        Stop at a duality gap of tol times the objective of the null model. Small data (up to 20,000 entries) are
-        solved to 1e-10, which costs next to nothing there.
-    max_iter, max_seconds : optional
-        Budget of one solve; default: 1000 outer iterations (most fits take 5 to 30), no limit in time.
-    n_threads : int, optional
-        Default: what the process may use. Results do not depend on it.
-    warm_start : bool, default False
-        Start from the weights of the fit before.
-    verbose : bool, default False
-        A line on stderr that keeps up with the fit.
-    callback : callable, optional
-        Called with a ``Record`` (iteration, objective, gap, nonzeros, …) every iteration; returning True ends the
-        fit there.
-
-    Attributes
-    ----------
-    coef_, sparse_coef_, intercept_ : weights (dense, and as scipy CSR) and intercept
-    dual_gap_ : certified: no weights have an objective that is lower by more
-    status_ : "converged", "max_iter", "max_seconds", "interrupted" or "stalled"
-    n_iter_ : outer iterations, at least 1
-    trace_ : Trace of the fit"""
-
-
-def with_parameters(estimator: type) -> type:
-    """Puts the common parameters where a docstring says so."""
-    estimator.__doc__ = (estimator.__doc__ or "").replace("{common}", PARAMETERS)
-    return estimator
-
 
 @dataclass(eq=False, repr=False)
 class SparseLinearModel(BaseEstimator):

@@ -21,11 +21,16 @@ def weights_of_rows(sample_weight: Any, X: Any) -> Array | None:
     return weights
 
 
-def share(alpha: float, l1_ratio: float) -> dict[str, float]:
-    """scikit-learn's two parameters of the elastic net → alpha and l2 of a Problem."""
+def ratio_of(l1_ratio: float) -> float:
     ratio = number("l1_ratio", l1_ratio)
     if not 0 <= ratio <= 1:
         raise ValueError(f"l1_ratio={l1_ratio!r} must be from 0 to 1")
+    return ratio
+
+
+def share(alpha: float, l1_ratio: float) -> dict[str, float]:
+    """scikit-learn's two parameters of the elastic net → alpha and l2 of a Problem."""
+    ratio = ratio_of(l1_ratio)
     weight = number("alpha", alpha)
     if not (np.isfinite(weight) and weight >= 0):
         raise ValueError(f"alpha={alpha!r} must be a finite number of at least 0")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.estimators.polish import is_small, polish
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.options import number
 from blockgreedy.problem import Problem
@@ -21,18 +21,7 @@ Array = NDArray[np.float64]
 Callback = Callable[[Record], bool | None]
 
 
-_SMALL = 20_000  # entries of X
-_FINE = 1e-10
-
-
-def fine_tol(problem: Problem, tol: float) -> float:
-    """What is asked for, or finer on small data, where it costs next to nothing.
-
-    Fits that should be the same (weights against repeated rows, another order of rows) then agree to many digits,
-    as those of scikit-learn's exact solvers do.
-    """
-    n_entries = problem.X.nnz if sp.issparse(problem.X) else problem.X.size
-    return min(number("tol", tol), _FINE) if n_entries <= _SMALL else tol
+_FINE = 1e-10  # finds the right features almost always; polish does the rest
 
 
 @dataclass
@@ -93,14 +82,20 @@ def solve_all(
                 by_callback = callback is not None and callback(record) is True
                 return by_callback
 
-            start: dict[str, Any] = {} if starts is None else {"coef_init": starts[k][0], "intercept_init": starts[k][1]}
+            start: dict[str, Any] = (
+                {} if starts is None else {"coef_init": starts[k][0], "intercept_init": starts[k][1]}
+            )
             watched = watch if progress is not None or callback is not None else None
-            solution = solve(problem, tol=fine_tol(problem, tol), callback=watched, **start, **options)
+            small = is_small(problem)
+            asked = min(number("tol", tol), _FINE) if small else tol
+            solution = solve(problem, tol=asked, callback=watched, **start, **options)
             if solution.status in ("max_iter", "max_seconds", "stalled"):
                 reached = solution.gap / problem.null_model.objective
                 if reached <= tol:
                     solution.status = "converged"
                     solution.message = f"converged: relative gap {reached:.2g}, asked for {tol:.2g}"
+            if small and solution.status == "converged":
+                polish(problem, solution)
             solutions.append(solution)
             if solutions[-1].status == "interrupted":
                 break

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from blockgreedy.estimators.base import Array, SparseLinearModel, with_parameters
+from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import share, weights_of_rows
+from blockgreedy.estimators.parameters import with_parameters
 
 
 @dataclass(eq=False, repr=False)
