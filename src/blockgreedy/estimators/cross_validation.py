@@ -22,6 +22,8 @@ from blockgreedy.estimators.scoring import Score, make_score
 from blockgreedy.options import number, whole
 from blockgreedy.problem import Problem
 
+_MANY_ENTRIES = 2_000_000
+
 
 @dataclass(eq=False, repr=False)
 class CrossValidated(SparseLinearModel):
@@ -64,7 +66,7 @@ class CrossValidated(SparseLinearModel):
         ratios = self._ratios()
         grids = [self._grid(problems, ratio) for ratio in ratios]
         try:
-            results = self._run(of_fold, folds, ratios, grids, y, offsets, score)
+            results = self._run(of_fold, folds, ratios, grids, y, offsets, score, int(problems[0].X.size))
         except Stopped:
             self.status_ = "interrupted"
             self.alphas_ = grids[0] if len(grids) == 1 else np.array(grids)
@@ -95,11 +97,14 @@ class CrossValidated(SparseLinearModel):
         y: NDArray[Any],
         offsets: Sequence[Array | None],
         score: Score,
+        n_entries: int,
     ) -> list[Scores]:
         """Of every fold at every ratio, ratio by ratio."""
         threads = resolve_threads(self.n_threads)
-        n_tasks = len(ratios) * len(folds)
-        n_jobs = min(threads, n_tasks) if self.n_jobs is None else whole("n_jobs", self.n_jobs, 1)
+        # One fold at a time where the core has work for all threads: as fast, and one solver's memory.
+        n_jobs = min(threads, len(ratios) * len(folds)) if n_entries <= _MANY_ENTRIES else 1
+        if self.n_jobs is not None:
+            n_jobs = whole("n_jobs", self.n_jobs, 1)
         options = {
             "tol": self.tol,
             "max_iter": self.max_iter,

@@ -52,7 +52,8 @@ CV_PARAMETERS = """alphas : array, optional
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
     n_jobs : int, optional
-        Folds at a time; default: as many as there are threads.
+        Folds at a time; default: as many as there are threads, or one beyond 2 million entries, where threads
+        share the work inside of a fold.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.
     """
