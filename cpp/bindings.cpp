@@ -53,12 +53,14 @@ using OptionalVector = std::optional<Vector<double>>;
 class Model {
  public:
   Model(nb::object held, Vector<double> y, int loss, double delta, double alpha, double l2, OptionalVector weights,
-        std::variant<double, Vector<double>> lower, std::variant<double, Vector<double>> upper,
-        OptionalVector row_weights, OptionalVector offset, bool fit_intercept, int n_threads)
+        OptionalVector l2_weights, std::variant<double, Vector<double>> lower,
+        std::variant<double, Vector<double>> upper, OptionalVector row_weights, OptionalVector offset,
+        bool fit_intercept, int n_threads)
       : held_object(held),
         held(nb::cast<const HeldMatrix&>(held)),
         y_(y),
         weights_(weights),
+        l2_weights_(l2_weights),
         row_weights_(row_weights),
         offset_(offset),
         team(n_threads, [this] { return hook.poll(); }) {
@@ -73,8 +75,8 @@ class Model {
     else target.penalty.lower_all = std::get<double>(lower);
     if (const auto* array = std::get_if<Vector<double>>(&upper)) upper_ = *array;
     else target.penalty.upper_all = std::get<double>(upper);
-    for (const auto* option : {&weights_, &lower_, &upper_}) {
-      if (*option) check_size("weights, lower and upper", (*option)->size(), this->held.n_cols());
+    for (const auto* option : {&weights_, &l2_weights_, &lower_, &upper_}) {
+      if (*option) check_size("weights, l2_weights, lower and upper", (*option)->size(), this->held.n_cols());
     }
     if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
     target.y = y.data();
@@ -82,6 +84,7 @@ class Model {
     target.penalty.alpha = alpha;
     target.penalty.l2 = l2;
     if (weights_) target.penalty.weights = weights_->data();
+    if (l2_weights_) target.penalty.l2_weights = l2_weights_->data();
     if (lower_) target.penalty.lower = lower_->data();
     if (upper_) target.penalty.upper = upper_->data();
   }
@@ -142,7 +145,7 @@ class Model {
 
  private:
   Vector<double> y_;
-  OptionalVector weights_, lower_, upper_, row_weights_, offset_;
+  OptionalVector weights_, l2_weights_, lower_, upper_, row_weights_, offset_;
 
  public:
   SignalHook hook;
@@ -361,11 +364,11 @@ void bind_matrix(nb::module_& m) {
 
 void bind_solver(nb::module_& m) {
   nb::class_<Model>(m, "Model", "Objective and certificate passes over one matrix.")
-      .def(nb::init<nb::object, Vector<double>, int, double, double, double, OptionalVector,
+      .def(nb::init<nb::object, Vector<double>, int, double, double, double, OptionalVector, OptionalVector,
                     std::variant<double, Vector<double>>, std::variant<double, Vector<double>>, OptionalVector,
                     OptionalVector, bool, int>(),
-           "matrix"_a, "y"_a, "loss"_a, "delta"_a, "alpha"_a, "l2"_a, "weights"_a.none(), "lower"_a, "upper"_a,
-           "row_weights"_a.none(), "offset"_a.none(), "fit_intercept"_a, "n_threads"_a)
+           "matrix"_a, "y"_a, "loss"_a, "delta"_a, "alpha"_a, "l2"_a, "weights"_a.none(), "l2_weights"_a.none(),
+           "lower"_a, "upper"_a, "row_weights"_a.none(), "offset"_a.none(), "fit_intercept"_a, "n_threads"_a)
       .def("objective", &Model::objective_at, "w"_a, "Xw"_a)
       .def("predict", &Model::predict_at, "w"_a)
       .def("column_products", &Model::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")

@@ -1,4 +1,4 @@
-// Bindings of what the theory asks of a matrix.
+// Bindings of what the theory and standardisation ask of a matrix.
 #include "bindings.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -8,6 +8,7 @@
 
 #include "blockgreedy/certificate.hpp"
 #include "blockgreedy/cross_products.hpp"
+#include "blockgreedy/scales.hpp"
 
 namespace blockgreedy {
 
@@ -79,6 +80,17 @@ void bind_theory(nb::module_& m) {
       },
       "matrix"_a, "weights"_a.none(), "n_threads"_a);
   m.def(
+      "column_scales",
+      [](const HeldMatrix& held, std::optional<Vector<double>> row_weights, bool centred, int n_threads) {
+        if (row_weights) check_size("row_weights", row_weights->size(), held.n_rows());
+        std::vector<double> scales;
+        with_team(n_threads, [&](ThreadTeam& team) {
+          scales = column_scales(held.matrix, row_weights ? row_weights->data() : nullptr, centred, team);
+        });
+        return give_away(std::move(scales));
+      },
+      "matrix"_a, "row_weights"_a.none(), "centred"_a, "n_threads"_a);
+  m.def(
       "column_products",
       [](const HeldMatrix& held, Vector<double> r, int n_threads) {
         check_size("r", r.size(), held.n_rows());
@@ -100,6 +112,32 @@ void bind_theory(nb::module_& m) {
         return give_away(std::move(Xw));
       },
       "matrix"_a, "w"_a.noconvert());
+  m.def(
+      "combine_some_columns",
+      [](const HeldMatrix& held, Vector<std::int32_t> features, Vector<double> values) {
+        check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+        for (std::size_t k = 0; k < features.size(); ++k) {
+          if (features.data()[k] < 0 || features.data()[k] >= held.n_cols()) {
+            throw std::invalid_argument("features must lie in 0..n_cols-1");
+          }
+        }
+        std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
+        {
+          nb::gil_scoped_release release;
+          std::visit(
+              [&](const auto& view) {
+                for (std::size_t k = 0; k < features.size(); ++k) {
+                  const double weight = values.data()[k];
+                  view.for_each_nonzero(features.data()[k], [&](std::int32_t row, double x) {
+                    Xw[static_cast<std::size_t>(row)] += weight * x;
+                  });
+                }
+              },
+              held.matrix);
+        }
+        return give_away(std::move(Xw));
+      },
+      "matrix"_a, "features"_a.noconvert(), "values"_a.noconvert(), "Σ over the features of values_k x_j.");
 }
 
 }  // namespace blockgreedy

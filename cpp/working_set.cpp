@@ -284,18 +284,19 @@ class Solver final : public WorkingSet {
   void polish(Clock& clock) {
     double size = 0;
     for (const ModelColumn& column : model_.columns) size += column.penalty.l1 * std::fabs(column.point);
-    const double accuracy = std::max(0.25 * tol_ / size, 1e-7);
+    const double accuracy = size > 0 ? std::max(0.25 * tol_ / size, 1e-7) : 1e-7;  // tol_ may be 0 as well
     // It may cost as much again as the solution so far.
     const std::int64_t until =
         model_.cg_iterations + patience_ * std::max<std::int64_t>(model_.cg_iterations - n_cg, 10);
     while (!team_.poll()) {
       const auto left = static_cast<int>(until - model_.cg_iterations);
       if (left <= 0) break;
+      const auto before = model_.cg_iterations;
       clock.next(Phase::conjugate_gradients);
       model_.solve_on_support(left, infinity, accuracy);
       clock.next(Phase::sweeps);
       if (model_.worst_outside() <= accuracy) break;
-      model_.sweep(false);
+      if (!(model_.sweep(false) > 0) && model_.cg_iterations == before) break;  // nothing moves any more
     }
   }
 

@@ -48,9 +48,18 @@ def test_report_knows_only_traces_and_plain_data(name):
     assert not [module for module in ours if not module.startswith(allowed)]
 
 
-@pytest.mark.parametrize("name", [n for n in FILES if n != "estimators.py" and not n.startswith("cli/")])
+@pytest.mark.parametrize("name", [n for n in FILES if not n.startswith(("estimators/", "cli/"))])
 def test_extras_are_imported_where_they_are_needed(name):
     assert not {module.split(".")[0] for module in imports(FILES[name])} & EXTRAS
+
+
+def test_estimators_are_loaded_when_one_is_asked_for():
+    code = (
+        "import sys, blockgreedy as bg; assert 'Lasso' in dir(bg) and 'sklearn' not in sys.modules; "
+        "assert not hasattr(bg, 'Ridge') and 'sklearn' not in sys.modules; "
+        "bg.Lasso; assert 'sklearn' in sys.modules and bg.LassoCV.__module__ == 'blockgreedy.estimators.cv_models'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_importing_loads_no_extra_and_starts_no_thread():

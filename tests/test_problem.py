@@ -213,11 +213,6 @@ def test_bad_targets_are_named(rng):
         bg.Problem(X, np.array(["a"] * 60), alpha=1)
 
 
-def test_what_is_not_there_yet_says_so(rng):
-    with pytest.raises(NotImplementedError, match="standardize is not available yet"):
-        bg.Problem(random_design(rng), np.ones(60), alpha=1, standardize=True)
-
-
 def test_problem_shares_its_matrix_across_alphas(rng):
     problem = random_problem(rng)
     other = problem.with_alpha(0.5)

@@ -78,15 +78,16 @@ struct CoordinatePenalty {
 struct Penalty {
   double alpha = 0, l2 = 0;
   double lower_all = -infinity, upper_all = infinity;
-  const double* weights = nullptr;  // u_j, null for all 1
-  const double* lower = nullptr;    // null for lower_all
+  const double* weights = nullptr;     // u_j, null for all 1
+  const double* l2_weights = nullptr;  // factors of l2, null for all 1
+  const double* lower = nullptr;       // null for lower_all
   const double* upper = nullptr;
 
   BLOCKGREEDY_INLINE double weight(std::int64_t j) const { return weights ? weights[j] : 1.0; }
   BLOCKGREEDY_INLINE CoordinatePenalty at(std::int64_t j) const {
-    const double u = weight(j);
-    if (u == infinity) return {0.0, l2, 0.0, 0.0};
-    return {alpha * u, l2, lower ? lower[j] : lower_all, upper ? upper[j] : upper_all};
+    const double u = weight(j), ridge = l2_weights ? l2 * l2_weights[j] : l2;
+    if (u == infinity) return {0.0, ridge, 0.0, 0.0};
+    return {alpha * u, ridge, lower ? lower[j] : lower_all, upper ? upper[j] : upper_all};
   }
 };
 

@@ -1,5 +1,7 @@
 """blockgreedy: L1-regularised models on large sparse data: a certified default solver and the block-greedy family."""
 
+from typing import Any
+
 from blockgreedy import data, theory
 from blockgreedy.data import Dataset, load, save
 from blockgreedy.diagnose import Diagnosis, diagnose
@@ -16,11 +18,19 @@ __all__ = [
     "ConvergenceRiskWarning",
     "Dataset",
     "Diagnosis",
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberLasso",
+    "Lasso",
+    "LassoCV",
+    "LogisticRegression",
+    "LogisticRegressionCV",
     "Partition",
     "Path",
     "PathPoint",
     "Problem",
     "Solution",
+    "SquaredHingeClassifier",
     "Trace",
     "data",
     "diagnose",
@@ -31,3 +41,27 @@ __all__ = [
     "solve_path",
     "theory",
 ]
+
+_ESTIMATORS = {
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberLasso",
+    "Lasso",
+    "LassoCV",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "SquaredHingeClassifier",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, which need scikit-learn: loading it takes longer than most fits."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from blockgreedy import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

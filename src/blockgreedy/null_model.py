@@ -187,7 +187,8 @@ def _descend(
 
 def _solve_quadratic(hessian: Array, grad: Array, w: Array, penalty: Any) -> Array:
     """argmin of the quadratic model plus l2 and box: a linear system, or cyclic descent where bounds bind."""
-    step = np.linalg.lstsq(hessian + penalty.l2 * np.eye(len(w)), -(grad + penalty.l2 * w), rcond=None)[0]
+    ridge = penalty.l2 * np.eye(len(w))  # one l2 for all, or a row of them: diagonal either way
+    step = np.linalg.lstsq(hessian + ridge, -(grad + penalty.l2 * w), rcond=None)[0]
     target = w + step
     if np.all(target >= penalty.lower) and np.all(target <= penalty.upper):
         return np.asarray(target)

@@ -277,7 +277,7 @@ class _Run:
         self.problem, self.tol, self.max_iter = problem, tol, max_iter
         self.until = float("inf")
         null = problem.null_model
-        self.null_loss = null.objective - 0.5 * problem.l2 * float(np.sum(null.coef**2))
+        self.null_loss = null.objective - problem.penalty_at(null.features).value(null.coef)
         self.model = CpuModel(problem, n_threads)
         self.engine: _core.WorkingSet = self.model.working_set(0, None, tol, null.objective, least_alpha)
         self.coef = null.full_coef(problem.n_features)

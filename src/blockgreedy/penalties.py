@@ -2,7 +2,7 @@
 
 One form covers l1, elastic net, per-feature weights, non-negative weights and boxes::
 
-    r_j(z) = alpha·u_j·|z| + l2/2·z²   on   lower_j ≤ z ≤ upper_j,   lower_j ≤ 0 ≤ upper_j
+    r_j(z) = alpha·u_j·|z| + l2_j/2·z²   on   lower_j ≤ z ≤ upper_j,   lower_j ≤ 0 ≤ upper_j
 
 u_j = 0 leaves a feature unpenalised, u_j = inf excludes it (its weight stays 0).
 """
@@ -22,18 +22,19 @@ class Penalty:
     """All functions work on every coordinate at once; ``at(j)`` narrows to some of them."""
 
     l1: Array  # alpha·u_j, 0 for excluded features (their box is [0, 0])
-    l2: float
+    l2: float | Array  # one for all, or one for each where columns are standardised
     lower: Array
     upper: Array
 
     def at(self, j: NDArray[np.intp] | list[int]) -> Penalty:
-        return replace(self, l1=self.l1[j], lower=self.lower[j], upper=self.upper[j])
+        l2 = self.l2 if isinstance(self.l2, float) else self.l2[j]
+        return replace(self, l1=self.l1[j], l2=l2, lower=self.lower[j], upper=self.upper[j])
 
     def value(self, z: Array) -> float:
         """Σ_j r_j(z_j); infinite outside of the box."""
         if np.any(z < self.lower) or np.any(z > self.upper):
             return float("inf")
-        return float(np.sum(self.l1 * np.abs(z)) + 0.5 * self.l2 * np.dot(z, z))
+        return float(np.sum(self.l1 * np.abs(z)) + 0.5 * np.dot(self.l2 * z, z))
 
     def prox(self, w: Array, grad: Array, curvature: Array) -> Array:
         """argmin_z curvature/2·(z − w)² + grad·(z − w) + r(z)"""
@@ -60,8 +61,10 @@ class Penalty:
         """sup_z v·z − r(z), coordinate by coordinate."""
         excess = np.maximum(np.abs(v) - self.l1, 0.0)
         bound = np.where(v > 0, self.upper, -self.lower)
-        if self.l2 > 0:
-            z = np.minimum(excess / self.l2, bound)
+        if np.any(np.asarray(self.l2) > 0):
+            l2 = np.broadcast_to(self.l2, excess.shape)
+            z: Array = np.minimum(np.divide(excess, l2, out=np.full_like(v, np.inf), where=l2 > 0), bound)
+            z[excess == 0] = 0.0
             return z * (excess - 0.5 * self.l2 * z)
         return np.multiply(excess, bound, out=np.zeros_like(v), where=excess > 0)
 
@@ -77,5 +80,5 @@ class Penalty:
     @property
     def is_free(self) -> NDArray[np.bool_]:
         """Unpenalised and unbounded on at least one side: an equality or a sign constraint in the dual."""
-        free = (self.l1 == 0) & (self.l2 == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
+        free = (self.l1 == 0) & (np.asarray(self.l2) == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
         return np.asarray(free, dtype=np.bool_)

@@ -5,7 +5,8 @@
     min over w, b   Σ_i ω_i loss(y_i, (Xw)_i + b + offset_i)  +  alpha Σ_j u_j |w_j|  +  l2/2 ‖w‖²
     subject to      lower ≤ w ≤ upper
 
-ω_i = s_i/Σs are the sample weights (1/n by default, a plain mean); b is 0 unless an intercept is fitted.
+ω_i = s_i/Σs are the sample weights (1/n by default, a plain mean); b is 0 unless an intercept is fitted. With
+``standardize=True`` u_j is multiplied with the column's standard deviation and l2 with its square.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.backends.cpu import CpuModel, resolve_threads
+from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix, resolve_threads
 from blockgreedy.certificate import dual_value, scaled_dual_point
 from blockgreedy.columns import as_columns
 from blockgreedy.losses import make_loss
@@ -53,6 +54,10 @@ class Problem:
         Adds an intercept, free of penalty (l2 included) and of bounds.
     offset : float or array of n, optional
         Added to every prediction; not fitted.
+    standardize : bool
+        Penalises the weights that columns of variance 1 would have: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j
+        and l2. X stays as it is, weights and bounds are on its scale. sd_j is over the weighted rows, about the mean
+        with fit_intercept and about 0 without (where R's glmnet still takes the mean). Constant columns are excluded.
     huber_delta : float
         Where the Huber loss turns linear.
 
@@ -63,6 +68,12 @@ class Problem:
         value of theirs can overflow into a sum.
     offset : array of n, or None
         None where it is 0 everywhere.
+    scales : array of p, or None
+        sd_j, with ``standardize=True``.
+    penalty_weights : array of p, or None
+        u_j, times sd_j with ``standardize=True``; inf for a constant column.
+    l2_weights : array of p, or None
+        sd_j², with ``standardize=True``.
     """
 
     def __init__(
@@ -83,20 +94,17 @@ class Problem:
         standardize: bool = False,
         huber_delta: float = 1.35,
     ) -> None:
-        if standardize:
-            raise NotImplementedError("standardize is not available yet; it comes with the estimators")
         self.loss = make_loss(loss, huber_delta)
         self.alpha = _non_negative("alpha", alpha)
         self.l2 = _non_negative("l2", l2)
         self.X = as_columns(X)
         self.n_samples, self.n_features = self.X.shape
-        self.y, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
-        self.row_weights = _row_weights(sample_weight, self.n_samples)
-        self.offset = _offset(offset, self.n_samples)
-        if self.row_weights is not None:
-            self.y, self.offset = _silence(self.row_weights == 0, self.y, self.offset, self.loss.is_classifier)
+        targets, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = _flag("fit_intercept", fit_intercept)
-        self.penalty_weights = _weights(penalty_weights, self.n_features)
+        self.standardize = _flag("standardize", standardize)
+        # as given: other sample weights start from these
+        self._given = targets, _offset(offset, self.n_samples), _weights(penalty_weights, self.n_features)
+        self._weigh_rows(sample_weight)
         if positive and lower is not None:
             raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
         self.lower = _bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
@@ -110,26 +118,74 @@ class Problem:
             f"{', fit_intercept=True' if self.fit_intercept else ''})"
         )
 
-    def with_alpha(self, alpha: float) -> Problem:
-        """The same problem at another alpha; shares X and y."""
-        other = object.__new__(Problem)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.pop("penalty", None)
+    def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
+        """The same problem at another alpha (and l2); shares X and y."""
+        other = self._copy("penalty")
         other.alpha = _non_negative("alpha", alpha)
+        if l2 is not None:
+            other.l2 = _non_negative("l2", l2)
+            if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
+                other = other._copy("null_model", "alpha_max")
+        return other
+
+    def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
+        """The same problem with other sample weights; shares X, which is not looked at again but for ``scales``."""
+        other = self._copy("penalty", "null_model", "alpha_max")
+        other._weigh_rows(sample_weight)
         return other
 
     def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
         """The problem of these features alone; a copy of their columns."""
-        other = self.with_alpha(alpha)
-        for name in ("null_model", "alpha_max"):
-            other.__dict__.pop(name, None)
+        other = self._copy("penalty", "null_model", "alpha_max")
+        other.alpha = _non_negative("alpha", alpha)
         columns = self.X[:, features]
         other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
         other.n_features = len(features)
-        for name in ("penalty_weights", "lower", "upper"):
+        for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper"):
             value = getattr(self, name)
             setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
+        targets, offset, u = self._given
+        other._given = targets, offset, None if u is None else u[features]
         return other
+
+    def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
+        """The same problem for other targets; shares X and ``scales``."""
+        other = self._copy("null_model", "alpha_max")
+        targets, other.classes = _targets(y, self.n_samples, self.loss.is_classifier)
+        other._given = targets, _offset(offset, self.n_samples), self._given[2]
+        other._silence_rows()
+        return other
+
+    def _copy(self, *stale: str) -> Problem:
+        """A problem that shares everything but what was computed under these names."""
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__)
+        for name in stale:
+            other.__dict__.pop(name, None)
+        return other
+
+    def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
+        """Sets everything that depends on the sample weights."""
+        self.row_weights = _row_weights(sample_weight, self.n_samples)
+        self._silence_rows()
+        self.penalty_weights = self._given[2]
+        self.scales: Array | None = None
+        self.l2_weights: Array | None = None
+        if self.standardize:
+            self.scales = column_scales(core_matrix(self.X), self.row_weights, self.fit_intercept, resolve_threads())
+            u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+            varies = self.scales > 0
+            self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
+            self.l2_weights = self.scales**2
+
+    def _silence_rows(self) -> None:
+        """Targets and offset without what rows of weight 0 say."""
+        self.y, self.offset, _ = self._given
+        if self.row_weights is not None and np.any(self.row_weights == 0):
+            rows = self.row_weights == 0
+            if not self.loss.is_classifier:
+                self.y = np.where(rows, 0.0, self.y)
+            self.offset = None if self.offset is None else np.where(rows, 0.0, self.offset)
 
     @cached_property
     def penalty(self) -> Penalty:
@@ -147,7 +203,8 @@ class Problem:
         u = pick(self.penalty_weights)
         excluded = np.isinf(u)
         lower, upper = np.where(excluded, 0.0, pick(self.lower)), np.where(excluded, 0.0, pick(self.upper))
-        return Penalty(self.alpha * np.where(excluded, 0.0, u), self.l2, lower, upper)
+        l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
+        return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
     # The two column passes that a certificate needs; backends.cpu.CpuModel has the same pair, threaded.
 
@@ -326,15 +383,6 @@ def _offset(offset: ArrayLike | None, n: int) -> Array | None:
         return None
     values = _per_row("offset", np.full(n, offset) if np.ndim(offset) == 0 else offset, n)
     return values.copy() if np.any(values) else None
-
-
-def _silence(
-    rows: NDArray[np.bool_], y: Array, offset: Array | None, is_classifier: bool
-) -> tuple[Array, Array | None]:
-    """Targets and offset without what rows of weight 0 say."""
-    if not is_classifier:
-        y = np.where(rows, 0.0, y)
-    return y, None if offset is None else np.where(rows, 0.0, offset)
 
 
 def _flag(name: str, value: bool) -> bool:

@@ -99,11 +99,23 @@ def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.
     return _core.combine_columns(matrix, w)
 
 
+def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xw of a w that is 0 but for these features: takes as long as their columns."""
+    return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
+
+
 def weighted_squares(
     matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]:
     """Σ_i weights_i x_ij² of every column (weights None: all 1)."""
     return _core.weighted_squares(matrix, weights, n_threads)
+
+
+def column_scales(
+    matrix: _core.Matrix, row_weights: NDArray[np.float64] | None, centred: bool, n_threads: int
+) -> NDArray[np.float64]:
+    """Standard deviation of every column, or the root of its mean square; 0 for a column that does not vary."""
+    return _core.column_scales(matrix, row_weights, centred, n_threads)
 
 
 class CpuModel:
@@ -119,6 +131,7 @@ class CpuModel:
             problem.alpha,
             problem.l2,
             problem.penalty_weights,
+            problem.l2_weights,
             problem.lower,
             problem.upper,
             problem.row_weights,

@@ -1,0 +1,136 @@
+"""What all estimators share: the common parameters, the way to ``solve`` and what a fit leaves behind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from blockgreedy.estimators.fitting import Callback, Outcome, solve_all
+from blockgreedy.problem import Problem
+from blockgreedy.trace import Trace
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False)
+class SparseLinearModel(BaseEstimator):
+    """Parameters, fit and prediction of one or more weight vectors on one matrix.
+
+    A dataclass because its constructor does just what scikit-learn asks of one: store the arguments.
+    """
+
+    _: KW_ONLY
+    fit_intercept: bool = True
+    standardize: bool = False
+    penalty_weights: ArrayLike | None = None
+    positive: bool = False
+    lower: ArrayLike | None = None
+    upper: ArrayLike | None = None
+    tol: float = 1e-4
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    n_threads: int | None = None
+    warm_start: bool = False
+    verbose: bool = False
+    callback: Callback | None = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _checked(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
+        """X and y as scikit-learn wants them looked at; any sparse format passes, and Problem looks for NaN."""
+        X, y = validate_data(
+            self, X, y, accept_sparse=True, dtype=[np.float64, np.float32], ensure_all_finite=False, **options
+        )
+        return X, y
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, offset: Any, **options: Any) -> Problem:
+        return Problem(
+            X,
+            y,
+            sample_weight=sample_weight,
+            offset=offset,
+            fit_intercept=self.fit_intercept,
+            standardize=self.standardize,
+            penalty_weights=self.penalty_weights,
+            positive=self.positive,
+            lower=self.lower,
+            upper=self.upper,
+            **options,
+        )
+
+    def _solve_all(self, problems: Sequence[Problem], names: Sequence[str]) -> Outcome:
+        return solve_all(
+            problems,
+            names,
+            self._starts(problems) if self.warm_start else None,
+            title=type(self).__name__,
+            verbose=self.verbose,
+            callback=self.callback,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            max_seconds=self.max_seconds,
+            n_threads=self.n_threads,
+        )
+
+    def _starts(self, problems: Sequence[Problem]) -> list[tuple[Array, float]] | None:
+        """The last fit's weights, moved inside today's bounds; None where there is no such fit."""
+        if not hasattr(self, "coef_"):
+            return None
+        coefs = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64))
+        intercepts = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), len(coefs))
+        if coefs.shape != (len(problems), problems[0].n_features):
+            return None
+        return [
+            (np.clip(w, problem.penalty.lower, problem.penalty.upper), float(b) if self.fit_intercept else 0.0)
+            for w, b, problem in zip(coefs, intercepts, problems, strict=True)
+        ]
+
+    def _keep(self, outcome: Outcome, one: bool) -> None:
+        """Sets the fitted attributes. ``one``: those of a single solution instead of one for each target."""
+        coefs, intercepts = outcome.weights()
+        dtype = outcome.problems[0].X.dtype
+        solutions = outcome.solutions
+        gaps = np.array([s.gap for s in solutions] + [np.nan] * (len(coefs) - len(solutions)))
+        self.coef_: Any = (coefs[0] if one else coefs).astype(dtype, copy=False)
+        self.intercept_: Any = dtype.type(intercepts[0]) if one else intercepts.astype(dtype, copy=False)
+        self.dual_gap_: Any = float(gaps[0]) if one else gaps
+        self.status_ = outcome.status
+        n_iters = [max(1, s.n_iter) for s in solutions] + [1] * (len(coefs) - len(solutions))
+        self.n_iter_: Any = n_iters[0] if one else np.array(n_iters, dtype=np.int32)
+        traces = [s.trace for s in solutions]
+        self.trace_: Trace | list[Trace] = traces[0] if one else traces
+
+    def _conclude(self, outcome: Outcome) -> Self:
+        """Once the attributes are set: a warning where it did not converge, Ctrl-C where it was pressed."""
+        complaints = outcome.complaints()
+        if complaints:
+            others = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {complaints[0]}{others}", ConvergenceWarning, stacklevel=3
+            )
+        if outcome.by_keyboard:
+            raise KeyboardInterrupt
+        return self
+
+    @property
+    def sparse_coef_(self) -> sp.csr_matrix:
+        """``coef_`` as a sparse matrix with a row for each target."""
+        check_is_fitted(self)
+        return sp.csr_matrix(np.atleast_2d(self.coef_))
+
+    def _decision(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)

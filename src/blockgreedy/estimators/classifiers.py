@@ -1,0 +1,184 @@
+"""LogisticRegression, SquaredHingeClassifier: two classes, or one against the rest for each of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from blockgreedy.estimators.base import Array, SparseLinearModel
+from blockgreedy.estimators.checks import class_weights, share, weights_of_rows
+from blockgreedy.estimators.parameters import with_parameters
+from blockgreedy.estimators.scoring import chosen_class, log_probabilities
+from blockgreedy.options import number
+from blockgreedy.problem import Problem
+
+
+class SparseClassifierMixin(ClassifierMixin):
+    """Two classes with one model, or several with one model for each against the rest, on the same columns."""
+
+    def _learn_classes(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        """Sets ``classes_``; the number of each row's class."""
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y holds 1 class only ({self.classes_[0]!r}); a classifier needs samples of at least 2")
+        return np.asarray(codes, dtype=np.intp)
+
+    def _balance(
+        self, class_weight: Any, codes: NDArray[np.intp], weights: Array | None
+    ) -> tuple[Array | None, float]:
+        """Row weights with those of the classes, and their sum."""
+        if class_weight is not None:
+            factors = class_weights(class_weight, self.classes_, codes, weights)
+            weights = factors if weights is None else weights * factors
+        return weights, float(len(codes) if weights is None else np.sum(weights))
+
+    def _signs(self, codes: NDArray[np.intp]) -> list[Array]:
+        """Targets of each model."""
+        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        return [np.where(codes == positive, 1.0, -1.0) for positive in positives]
+
+    def _names(self) -> list[str]:
+        """Of each model in messages."""
+        return [""] if len(self.classes_) == 2 else [f"class {label!r}: " for label in self.classes_.tolist()]
+
+    def _offsets(self, offset: Any, n_samples: int) -> list[Array | None]:
+        """Of each model."""
+        n_models = len(self._names())
+        if offset is None:
+            return [None] * n_models
+        values = np.asarray(offset, dtype=np.float64)
+        if n_models == 1:
+            return [np.broadcast_to(values, n_samples) if values.ndim == 0 else values]
+        if values.shape != (n_samples, n_models):
+            raise ValueError(
+                f"offset has shape {values.shape}, expected ({n_samples}, {n_models}): one column for each class"
+            )
+        return list(np.ascontiguousarray(values.T))
+
+    def decision_function(self, X: Any) -> Array:
+        """Xw + b: above 0 for the second class; a column for each of more than two classes."""
+        decision = self._decision(X)
+        return np.asarray(decision[:, 0] if decision.shape[1] == 1 else decision)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row."""
+        chosen = chosen_class(self._decision(X))
+        return np.asarray(self.classes_[chosen])
+
+
+class ProbabilisticMixin:
+    """Probabilities of a logistic model. Of more than two classes each model's own are scaled to add up to 1."""
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the probabilities of each class."""
+        return log_probabilities(self._decision(X))  # type: ignore[attr-defined]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of each class."""
+        return np.exp(self.predict_log_proba(X))
+
+
+def for_each_class(first: Problem, signs: Sequence[Array], offsets: Sequence[Array | None]) -> list[Problem]:
+    """The problems of all models, given that of the first; they share its columns."""
+    return [first, *(first.with_targets(y, offset) for y, offset in zip(signs[1:], offsets[1:], strict=True))]
+
+
+@dataclass(eq=False, repr=False)
+class SparseClassifier(SparseClassifierMixin, SparseLinearModel):
+    """Predicts the class by the sign of Xw + b, or by the largest of several."""
+
+    _loss: ClassVar[str] = "logistic"
+    alpha: float | None = None
+    C: float = 1.0
+    l1_ratio: float = 1.0
+    class_weight: dict[Any, float] | str | None = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Fits the weights.
+
+        Parameters
+        ----------
+        X : sparse or dense, n_samples × n_features
+        y : array of n_samples
+            Classes: numbers or strings.
+        sample_weight : array of n_samples, or a number, optional
+        offset : array of n_samples, or n_samples × n_classes with more than two classes, optional
+            Added to every decision value of the fit; ``predict`` does not know it.
+        """
+        X, y = self._checked(X, y)
+        codes = self._learn_classes(y)
+        weights, total = self._balance(self.class_weight, codes, weights_of_rows(sample_weight, X))
+        signs, offsets = self._signs(codes), self._offsets(offset, X.shape[0])
+        penalties = share(self._alpha(total), self.l1_ratio)
+        first = self._problem(X, signs[0], weights, offsets[0], loss=self._loss, **penalties)
+        outcome = self._solve_all(for_each_class(first, signs, offsets), self._names())
+        self._keep(outcome, one=False)
+        return self._conclude(outcome)
+
+    def _alpha(self, total: float) -> float:
+        """alpha, or what C means: C·Σ loss + ‖w‖₁ is (1/Σs)·Σ loss + alpha‖w‖₁, times C·Σs."""
+        if self.alpha is not None:
+            return self.alpha
+        cost = number("C", self.C)
+        if not cost > 0:
+            raise ValueError(f"C={self.C!r} must be above 0; or give alpha, the weight of the penalty")
+        return 1.0 / (cost * total) if total > 0 else 1.0  # weights of 0 everywhere: Problem says so
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class LogisticRegression(ProbabilisticMixin, SparseClassifier):
+    """Logistic regression with an L1 or elastic-net penalty.
+
+    (1/Σs) Σ s_i log(1 + exp(−y_i(x_i·w + b))) + alpha·l1_ratio‖w‖₁ + alpha(1 − l1_ratio)/2·‖w‖².
+
+    Several classes are fitted one against the rest, and their probabilities scaled to add up to 1. Unlike a
+    multinomial model (scikit-learn's default) each class has the sparse weights that tell it from all others.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Weight of the penalty against the mean loss. Goes before C.
+    C : float, default 1.0
+        scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
+        weights included).
+    l1_ratio : float from 0 to 1, default 1.0
+        Share of the L1 norm.
+    class_weight : "balanced" or dictionary, optional
+        Factors of the samples of each class.
+    {common}
+    classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two
+    """
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class SquaredHingeClassifier(SparseClassifier):
+    """A linear support vector machine with squared hinge loss max(0, 1 − y(x·w + b))² and an L1 penalty.
+
+    With C it is scikit-learn's ``LinearSVC(penalty="l1", dual=False)``, whose intercept however is penalised.
+    Several classes are fitted one against the rest.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Weight of the penalty against the mean loss. Goes before C.
+    C : float, default 1.0
+        scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
+        weights included).
+    l1_ratio : float from 0 to 1, default 1.0
+        Share of the L1 norm in an elastic net.
+    class_weight : "balanced" or dictionary, optional
+        Factors of the samples of each class.
+    {common}
+    classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two
+    """
+
+    _loss: ClassVar[str] = "squared_hinge"

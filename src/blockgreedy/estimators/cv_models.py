@@ -1,0 +1,150 @@
+"""LassoCV, ElasticNetCV, LogisticRegressionCV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from blockgreedy.estimators.base import Array
+from blockgreedy.estimators.checks import ratio_of, weights_of_rows
+from blockgreedy.estimators.classifiers import ProbabilisticMixin, SparseClassifierMixin, for_each_class
+from blockgreedy.estimators.cross_validation import CrossValidated
+from blockgreedy.estimators.folds import Fold
+from blockgreedy.estimators.parameters import with_parameters
+from blockgreedy.problem import Problem
+
+
+@dataclass(eq=False, repr=False)
+class CrossValidatedRegressor(RegressorMixin, CrossValidated):
+    """Least squares at the alpha that predicts held-out rows best."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
+        """Chooses alpha by cross-validation, then fits all rows.
+
+        Parameters
+        ----------
+        X : sparse or dense, n_samples × n_features
+        y : array of n_samples
+        sample_weight : array of n_samples, or a number, optional
+            Weighs rows in fits and in scores.
+        offset : array of n_samples, optional
+            Added to every prediction; ``predict`` does not know it.
+        groups : array of n_samples, optional
+            For splitters that keep groups together.
+        """
+        X, y = self._checked(X, y, y_numeric=True)
+        weights = weights_of_rows(sample_weight, X)
+        splits = self._splits(X, y, groups)
+        problem = self._problem(X, y, weights, offset, loss="squared", alpha=0.0)
+        offsets = [None if offset is None else np.broadcast_to(np.asarray(offset, dtype=np.float64), len(y))]
+
+        def of_fold(fold: Fold) -> Sequence[Problem]:
+            return [problem.with_sample_weight(fold.weights)]
+
+        alpha, ratio = self._choose([problem], of_fold, np.asarray(y, np.float64), offsets, splits, weights)
+        self.l1_ratio_ = ratio
+        if self.scoring is None or self.scoring == "deviance":
+            self.mse_path_ = -self.score_path_
+        return self._refit([problem], [""], alpha, ratio, one=True)
+
+    def predict(self, X: Any) -> Array:
+        """X @ coef_ + intercept_"""
+        return self._decision(X)
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class LassoCV(CrossValidatedRegressor):
+    """A ``Lasso`` whose alpha is chosen by cross-validation.
+
+    Parameters
+    ----------
+    {cv}{common}{cv_attributes}
+    mse_path_ : mean squared errors, n_alphas × n_folds, where they are the score
+    """
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class ElasticNetCV(CrossValidatedRegressor):
+    """An ``ElasticNet`` whose alpha, and l1_ratio if it is a list, are chosen by cross-validation.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of floats above 0 and up to 1, default 0.5
+        Share of the L1 norm.
+    {cv}{common}{cv_attributes}
+    l1_ratio_ : the one chosen
+    mse_path_ : mean squared errors like ``score_path_``, where they are the score
+    """
+
+    l1_ratio: float | Sequence[float] = 0.5
+
+    def _ratios(self) -> list[float]:
+        return [ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class LogisticRegressionCV(ProbabilisticMixin, SparseClassifierMixin, CrossValidated):
+    """A ``LogisticRegression`` whose alpha is chosen by cross-validation.
+
+    Several classes are fitted one against the rest with one alpha for all.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of floats above 0 and up to 1, default 1.0
+        Share of the L1 norm.
+    class_weight : "balanced" or dictionary, optional
+        Factors of the samples of each class; "balanced" looks at the training rows of each fold. Scores do without.
+    {cv}{common}
+    classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two{cv_attributes}
+    l1_ratio_ : the one chosen
+    C_ : 1/(alpha_·Σs)
+    """
+
+    l1_ratio: float | Sequence[float] = 1.0
+    class_weight: dict[Any, float] | str | None = None
+
+    _is_classifier: ClassVar[bool] = True
+
+    def _ratios(self) -> list[float]:
+        return [ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
+        """Chooses alpha by cross-validation, then fits all rows.
+
+        Parameters
+        ----------
+        X : sparse or dense, n_samples × n_features
+        y : array of n_samples
+            Classes: numbers or strings.
+        sample_weight : array of n_samples, or a number, optional
+            Weighs rows in fits and in scores.
+        offset : array of n_samples, or n_samples × n_classes with more than two classes, optional
+            Added to every decision value; ``predict`` does not know it.
+        groups : array of n_samples, optional
+            For splitters that keep groups together.
+        """
+        X, y = self._checked(X, y)
+        codes = self._learn_classes(y)
+        weights = weights_of_rows(sample_weight, X)
+        splits = self._splits(X, y, groups)
+        balanced, total = self._balance(self.class_weight, codes, weights)
+        offsets = self._offsets(offset, X.shape[0])
+        signs = self._signs(codes)
+        first = self._problem(X, signs[0], balanced, offsets[0], loss="logistic", alpha=0.0)
+        problems = for_each_class(first, signs, offsets)
+
+        def of_fold(fold: Fold) -> Sequence[Problem]:
+            row_weights, _ = self._balance(self.class_weight, codes, fold.weights)
+            return for_each_class(first.with_sample_weight(row_weights), signs, offsets)
+
+        alpha, ratio = self._choose(problems, of_fold, np.asarray(y), offsets, splits, weights, self.classes_)
+        self.l1_ratio_ = ratio
+        self.C_ = 1.0 / (alpha * total)
+        return self._refit(problems, self._names(), alpha, ratio, one=False)

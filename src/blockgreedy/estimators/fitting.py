@@ -1,0 +1,103 @@
+"""Several problems on one matrix, solved one after the other under one progress line and one callback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.estimators.polish import is_small, polish
+from blockgreedy.estimators.progress import Progress
+from blockgreedy.options import number
+from blockgreedy.problem import Problem
+from blockgreedy.solve import Solution, solve
+from blockgreedy.trace import Record
+
+Array = NDArray[np.float64]
+Callback = Callable[[Record], bool | None]
+
+
+_FINE = 1e-10  # finds the right features almost always; polish does the rest
+
+
+@dataclass
+class Outcome:
+    """What became of the problems. After an interruption the last solutions are missing."""
+
+    problems: Sequence[Problem]
+    names: Sequence[str]  # of each in messages; "" where there is one
+    solutions: list[Solution]
+    by_callback: bool  # who interrupted
+
+    @property
+    def status(self) -> str:
+        return next((s.status for s in self.solutions if s.status != "converged"), "converged")
+
+    @property
+    def by_keyboard(self) -> bool:
+        return self.status == "interrupted" and not self.by_callback
+
+    def weights(self) -> tuple[Array, Array]:
+        """(coefficients, intercepts), a row for each problem; the null model's where the solve did not begin."""
+        nulls = [problem.null_model for problem in self.problems[len(self.solutions) :]]
+        n_features = self.problems[0].n_features
+        coefs = [s.coef for s in self.solutions] + [null.full_coef(n_features) for null in nulls]
+        intercepts = [s.intercept for s in self.solutions] + [null.intercept for null in nulls]
+        return np.asarray(coefs), np.asarray(intercepts)
+
+    def complaints(self) -> list[str]:
+        """A sentence for each solution that ended early for a reason that nobody asked for."""
+        return [
+            f"{name}{solution.message}"
+            for name, solution in zip(self.names, self.solutions, strict=False)
+            if solution.status not in ("converged", "interrupted")
+        ]
+
+
+def solve_all(
+    problems: Sequence[Problem],
+    names: Sequence[str],
+    starts: Sequence[tuple[Array, float]] | None,
+    *,
+    title: str,
+    verbose: bool,
+    callback: Callback | None,
+    tol: float,
+    **options: Any,
+) -> Outcome:
+    """Until all are solved, Ctrl-C is pressed or the callback says so."""
+    solutions: list[Solution] = []
+    by_callback = False
+    with Progress(title) if verbose else nullcontext() as progress:
+        for k, problem in enumerate(problems):
+
+            def watch(record: Record, name: str = names[k]) -> bool:
+                nonlocal by_callback
+                if progress is not None:
+                    progress.observe(record, name)
+                by_callback = callback is not None and callback(record) is True
+                return by_callback
+
+            start: dict[str, Any] = (
+                {} if starts is None else {"coef_init": starts[k][0], "intercept_init": starts[k][1]}
+            )
+            watched = watch if progress is not None or callback is not None else None
+            small = is_small(problem)
+            asked = min(number("tol", tol), _FINE) if small else tol
+            solution = solve(problem, tol=asked, callback=watched, **start, **options)
+            if solution.status in ("max_iter", "max_seconds", "stalled"):
+                reached = solution.gap / problem.null_model.objective
+                if reached <= tol:
+                    solution.status = "converged"
+                    solution.message = f"converged: relative gap {reached:.2g}, asked for {tol:.2g}"
+            if small and solution.status == "converged":
+                polish(problem, solution)
+            solutions.append(solution)
+            if solutions[-1].status == "interrupted":
+                break
+            by_callback = False  # it wanted to stop where the solve had ended anyway
+    return Outcome(problems, names, solutions, by_callback)

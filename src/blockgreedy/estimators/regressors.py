@@ -1,0 +1,119 @@
+"""Lasso, ElasticNet, HuberLasso."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from blockgreedy.estimators.base import Array, SparseLinearModel
+from blockgreedy.estimators.checks import share, weights_of_rows
+from blockgreedy.estimators.parameters import with_parameters
+
+
+@dataclass(eq=False, repr=False)
+class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
+    """Predicts Xw + b. Several targets are several models."""
+
+    _loss: ClassVar[str] = "squared"
+
+    def _penalties(self) -> dict[str, float]:
+        """alpha, l2 and what the loss takes."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
+        """Fits the weights.
+
+        Parameters
+        ----------
+        X : sparse or dense, n_samples × n_features
+        y : array of n_samples, or n_samples × n_targets
+        sample_weight : array of n_samples, or a number, optional
+        offset : like y, optional
+            Added to every prediction of the fit; ``predict`` does not know it.
+        """
+        X, y = self._checked(X, y, multi_output=True, y_numeric=True)
+        weights = weights_of_rows(sample_weight, X)
+        one = y.ndim == 1 or y.shape[1] == 1
+        targets = y.reshape(-1, 1) if one else y
+        offsets = None if offset is None else np.broadcast_to(np.asarray(offset).T, targets.T.shape)
+        first = self._problem(
+            X, targets[:, 0], weights, None if offsets is None else offsets[0], loss=self._loss, **self._penalties()
+        )
+        problems = [first] + [
+            first.with_targets(targets[:, k], None if offsets is None else offsets[k])
+            for k in range(1, targets.shape[1])
+        ]
+        names = [""] if one else [f"target {k}: " for k in range(len(problems))]
+        outcome = self._solve_all(problems, names)
+        self._keep(outcome, one)
+        return self._conclude(outcome)
+
+    def predict(self, X: Any) -> Array:
+        """X @ coef_ + intercept_"""
+        return self._decision(X)
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class Lasso(SparseRegressor):
+    """Least squares with an L1 penalty: (1/2n)‖y − Xw − b‖² + alpha‖w‖₁, as scikit-learn's ``Lasso``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Weight of the L1 norm against the mean loss.
+    {common}
+    """
+
+    alpha: float = 1.0
+
+    def _penalties(self) -> dict[str, float]:
+        return {"alpha": self.alpha}
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class ElasticNet(SparseRegressor):
+    """(1/2n)‖y − Xw − b‖² + alpha·l1_ratio‖w‖₁ + alpha(1 − l1_ratio)/2·‖w‖², as scikit-learn's ``ElasticNet``.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Weight of the penalty against the mean loss.
+    l1_ratio : float from 0 to 1, default 0.5
+        Share of the L1 norm.
+    {common}
+    """
+
+    alpha: float = 1.0
+    l1_ratio: float = 0.5
+
+    def _penalties(self) -> dict[str, float]:
+        return share(self.alpha, self.l1_ratio)
+
+
+@with_parameters
+@dataclass(eq=False, repr=False)
+class HuberLasso(SparseRegressor):
+    """The Huber loss with an L1 penalty: residuals beyond ``delta`` count linearly, so outliers pull less.
+
+    Unlike scikit-learn's ``HuberRegressor`` it fits no scale: ``delta`` is in units of y.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Weight of the L1 norm against the mean loss.
+    delta : float, default 1.35
+        Residual at which the loss ½r² turns into delta·(|r| − delta/2).
+    {common}
+    """
+
+    _loss: ClassVar[str] = "huber"
+    alpha: float = 1.0
+    delta: float = 1.35
+
+    def _penalties(self) -> dict[str, float]:
+        return {"alpha": self.alpha, "huber_delta": self.delta}

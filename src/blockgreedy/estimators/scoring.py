@@ -1,0 +1,97 @@
+"""How held-out predictions are judged: deviance, or any scorer of scikit-learn. Greater is better."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+Array = NDArray[np.float64]
+# (decision values, a column for each model; targets or classes; weights) → score
+Score = Callable[[Array, NDArray[Any], Array], float]
+
+
+def log_probabilities(decision: Array) -> Array:
+    """A column for each class. Decision values: one column for two classes, or one for each of several."""
+    if decision.shape[1] == 1:
+        return np.column_stack([log_expit(-decision[:, 0]), log_expit(decision[:, 0])])
+    single = log_expit(decision)  # one against the rest, scaled to add up to 1
+    return np.asarray(single - logsumexp(single, axis=1, keepdims=True))
+
+
+def chosen_class(decision: Array) -> NDArray[np.intp]:
+    return (decision[:, 0] > 0).astype(np.intp) if decision.shape[1] == 1 else np.argmax(decision, axis=1)
+
+
+def make_score(scoring: Any, classes: NDArray[Any] | None) -> Score:
+    """``scoring`` as the estimators take it; classes: None for regression."""
+    if scoring is None or (isinstance(scoring, str) and scoring == "deviance"):
+        return _squared_deviance if classes is None else _class_deviance(classes)
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    if not callable(scorer):
+        raise ValueError(f"scoring={scoring!r} must be 'deviance', the name of a scorer or a scorer of scikit-learn")
+    function = getattr(scorer, "_score_func", None)
+    weighs = function is not None and "sample_weight" in inspect.signature(function).parameters
+
+    def score(decision: Array, y: NDArray[Any], weights: Array) -> float:
+        known = _Held(decision) if classes is None else _HeldClasses(decision, classes)
+        rows = np.arange(len(y)).reshape(-1, 1)  # stands for X, which only the predictions know
+        options = {"sample_weight": weights} if weighs and np.any(weights != weights[0]) else {}
+        return float(scorer(known, rows, y, **options))
+
+    return score
+
+
+def _squared_deviance(decision: Array, y: NDArray[Any], weights: Array) -> float:
+    """−mean (y − prediction)²"""
+    return -float(np.average((y - decision[:, 0]) ** 2, weights=weights))
+
+
+def _class_deviance(classes: NDArray[Any]) -> Score:
+    def score(decision: Array, y: NDArray[Any], weights: Array) -> float:
+        """2·mean log probability of the true class"""
+        codes = np.searchsorted(classes, y)
+        return 2 * float(np.average(log_probabilities(decision)[np.arange(len(y)), codes], weights=weights))
+
+    return score
+
+
+class _Held(RegressorMixin, BaseEstimator):
+    """A fitted model as a scorer sees it, whose predictions are known already."""
+
+    def __init__(self, decision: Any = None) -> None:
+        self.decision = decision
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Array:
+        return np.asarray(self.decision[X[:, 0], 0])
+
+
+class _HeldClasses(ClassifierMixin, BaseEstimator):
+    """The same of a classifier."""
+
+    def __init__(self, decision: Any = None, classes: Any = None) -> None:
+        self.decision = decision
+        self.classes = classes
+        self.classes_ = classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def decision_function(self, X: Any) -> Array:
+        decision = self.decision[X[:, 0]]
+        return np.asarray(decision[:, 0] if decision.shape[1] == 1 else decision)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return np.asarray(self.classes[chosen_class(self.decision[X[:, 0]])])
+
+    def predict_proba(self, X: Any) -> Array:
+        return np.exp(log_probabilities(self.decision[X[:, 0]]))
