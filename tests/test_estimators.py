@@ -1,27 +1,11 @@
 """The estimators as scikit-learn's tools see them."""
 
-import os
-import pickle
-import signal
-import subprocess
-import sys
-import threading
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-import sklearn
-from sklearn.base import clone
-from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import blockgreedy as bg
-from conftest import random_design
 
 REGRESSORS = (bg.Lasso, bg.ElasticNet, bg.HuberLasso)
 CLASSIFIERS = (bg.LogisticRegression, bg.SquaredHingeClassifier)

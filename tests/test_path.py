@@ -63,6 +63,23 @@ def test_agrees_with_scikit_learn(rng):
     np.testing.assert_allclose(path.coefs.toarray(), coefs, atol=1e-5)
 
 
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": True}, {"positive": True}])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_elastic_net_whose_parts_fall_together(rng, loss, options):
+    problem = make(rng, loss, **options)
+    path = bg.solve_path(problem, l1_ratio=0.3, n_alphas=8, tol=1e-8, keep_duals=True)
+    assert path.alphas[0] == pytest.approx(problem.alpha_max / 0.3)
+    assert path.nonzeros[0] == 0
+    for k, point in enumerate(path.points):
+        here = problem.with_alpha(0.3 * point.alpha, 0.7 * point.alpha)
+        gap = here.duality_gap(path.coef(k), point.intercept, point.dual)
+        assert gap <= 1.01e-8 * path.null_loss
+        assert here.objective(path.coef(k), point.intercept) == pytest.approx(point.objective, rel=1e-12)
+        assert problem.mean(problem.loss.value(problem.y, here.decision(path.coef(k), point.intercept))) == (
+            pytest.approx(point.loss, rel=1e-10)
+        )
+
+
 def test_columns_that_cannot_enter_at_large_alpha_return(rng):
     """A bound on the gradient rules rare features out at the first alphas, not at the last."""
     X = sp.random_array((400, 300), density=0.01, rng=rng, data_sampler=lambda size: np.ones(size), format="csc")
@@ -112,6 +129,8 @@ def test_alphas(rng):
         ({"alphas": [[1.0]]}, "alphas must be"),
         ({"n_alphas": 0}, "n_alphas=0"),
         ({"eps": 1.0}, "eps=1.0"),
+        ({"l1_ratio": 0.0}, "l1_ratio=0.0"),
+        ({"l1_ratio": 0.5, "alphas": [1.0, 0.0]}, "above 0 with l1_ratio"),
         ({"max_nonzeros": -1}, "max_nonzeros=-1"),
         ({"tol": -1.0}, "tol=-1.0"),
         ({"max_seconds": 0.0}, "max_seconds=0.0"),

@@ -211,6 +211,7 @@ def solve_path(
     *,
     n_alphas: int = 100,
     eps: float = 1e-3,
+    l1_ratio: float | None = None,
     max_nonzeros: int | None = None,
     early_stop: bool = False,
     tol: float = 1e-4,
@@ -226,6 +227,8 @@ def solve_path(
     ----------
     problem : its own alpha does not matter
     alphas : any order; None: ``n_alphas`` of them, from alpha_max down to eps·alpha_max, equally spaced in log
+    l1_ratio : an elastic net whose two parts fall together, as in scikit-learn: alpha·l1_ratio is the weight of the
+        L1 norm, alpha·(1 − l1_ratio) is l2. None: alpha is the weight of the L1 norm, l2 stays the problem's own
     max_nonzeros : the path ends with the first point that has more
     early_stop : end the path as glmnet does: when 99.9 % of the null model's loss is explained, or a step down the
         path explains less than 1e-5 more of it
@@ -243,14 +246,16 @@ def solve_path(
     check_limits(tol, max_iter, max_seconds)
     if max_nonzeros is not None:
         whole("max_nonzeros", max_nonzeros, 0)
+    ratio = 1.0 if l1_ratio is None else _ratio(l1_ratio, problem)
     began = time.perf_counter()
-    grid = _grid(problem, alphas, n_alphas, eps)
-    run = _Run(problem.with_alpha(grid[0]), grid[-1], tol, MAX_ITER if max_iter is None else max_iter, threads)
+    grid = _grid(problem, alphas, n_alphas, eps, ratio)
+    limit = MAX_ITER if max_iter is None else max_iter
+    run = _Run(_at(problem, grid[0], ratio), ratio * grid[-1], tol, limit, threads)
     run.until = began + (float("inf") if max_seconds is None else float(max_seconds))
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
-        point = run.point_at(float(alpha), keep_duals)
+        point = run.point_at(float(alpha), _at(problem, alpha, ratio), keep_duals)
         points.append(point)
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
@@ -284,12 +289,12 @@ class _Run:
         self.intercept = null.intercept
         self.started = False
 
-    def point_at(self, alpha: float, keep_dual: bool) -> PathPoint:
+    def point_at(self, alpha: float, here: Problem, keep_dual: bool) -> PathPoint:
         engine, began, before = self.engine, time.perf_counter(), self.engine.n_iter
         status = ""
         try:
             if self.started:
-                interrupted = engine.lower_alpha(alpha)
+                interrupted = engine.lower_alpha(here.alpha, here.l2)
             else:
                 interrupted = engine.start(self.coef, self.intercept)
                 self.started = True
@@ -301,7 +306,6 @@ class _Run:
                     status = "interrupted" if interrupted else "" if improved else "stalled"
         except KeyboardInterrupt:
             status = "interrupted"
-        here = self.problem.with_alpha(alpha)
         status, gap, better = prove(here, self.model, engine, self.tol, status)
         dual = np.array(engine.dual) if keep_dual and better is None else better
         features = engine.support()
@@ -321,16 +325,30 @@ class _Run:
         return "max_seconds" if time.perf_counter() >= self.until else ""
 
 
-def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float) -> Array:
+def _ratio(l1_ratio: float, problem: Problem) -> float:
+    if not 0 < number("l1_ratio", l1_ratio) <= 1:
+        raise ValueError(f"l1_ratio={l1_ratio!r} must lie above 0, up to 1")
+    if problem.l2 > 0:
+        raise ValueError(f"l1_ratio={l1_ratio!r} makes l2 fall with alpha; the problem has its own l2={problem.l2}")
+    return float(l1_ratio)
+
+
+def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
+    return problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
+
+
+def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:
     if alphas is not None:
         grid = np.asarray(alphas, dtype=np.float64)
         if grid.ndim != 1 or len(grid) == 0 or not np.all(np.isfinite(grid)) or np.any(grid < 0):
             raise ValueError("alphas must be a list of finite numbers of at least 0, one or more")
+        if ratio < 1 and not np.all(grid > 0):
+            raise ValueError("alphas must be above 0 with l1_ratio below 1")
         return np.sort(grid)[::-1]
     n_alphas = whole("n_alphas", n_alphas, 1)
     if not 0 < number("eps", eps) < 1:
         raise ValueError(f"eps={eps!r} must lie above 0 and below 1: the last alpha as a part of the first")
-    largest = problem.alpha_max
+    largest = problem.alpha_max / ratio
     if largest == 0:  # nothing to explain: any alpha gives the null model
         return np.zeros(1)
     return np.asarray(largest * np.geomspace(1.0, eps, n_alphas))
