@@ -11,7 +11,7 @@ PARAMETERS = """fit_intercept : bool, default True
     standardize : bool, default False
         Penalise the weights of columns of variance 1; X is not touched and ``coef_`` is on its scale.
     penalty_weights : array of n_features, optional
-        Factors of the penalty: 0 leaves a feature unpenalised, inf excludes it.
+        Factors of the L1 norm: 0 leaves a feature out of it, inf excludes the feature.
     positive : bool, default False
         Only weights of at least 0.
     lower, upper : float or array of n_features, optional
