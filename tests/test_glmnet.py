@@ -1,4 +1,4 @@
-"""The same data in R's glmnet: tests/glmnet/make.R wrote the coefficients. glmnet stops by its own rule, near 1e-7."""
+"""The same data in R's glmnet: tests/glmnet/make.R wrote the coefficients. It stops by its own rule, near 1e-7."""
 
 import csv
 from pathlib import Path
@@ -13,9 +13,9 @@ FOUND = {
     row[0]: np.array(row[1:], dtype=np.float64)
     for row in csv.reader((Path(__file__).parent / "glmnet" / "coefficients.csv").read_text().splitlines())
 }
-I, J = np.mgrid[1:121, 1:13]
-X = np.sin(1.7 * I + 0.37 * I * J + 0.9 * J**2) * 10 ** ((J - 6) / 12) + 0.3 * np.cos(J)
-X[(I * J) % 3 == 0] = 0
+ROW, COLUMN = np.mgrid[1:121, 1:13]
+X = np.sin(1.7 * ROW + 0.37 * ROW * COLUMN + 0.9 * COLUMN**2) * 10 ** ((COLUMN - 6) / 12) + 0.3 * np.cos(COLUMN)
+X[(ROW * COLUMN) % 3 == 0] = 0
 NOISE = np.sin(12.9898 * np.arange(1, 121))
 LINEAR = X[:, :4] @ [8, -4, 2, 1.5]
 Y, B = LINEAR + NOISE, (LINEAR + 2 * NOISE > 0.2).astype(int)
