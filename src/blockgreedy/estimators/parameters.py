@@ -11,7 +11,7 @@ PARAMETERS = """fit_intercept : bool, default True
     standardize : bool, default False
         Penalise the weights of columns of variance 1; X is not touched and ``coef_`` is on its scale.
     penalty_weights : array of n_features, optional
-        Factors of the penalty: 0 leaves a feature unpenalised, inf excludes it.
+        Factors of the L1 norm: 0 leaves a feature out of it, inf excludes the feature.
     positive : bool, default False
         Only weights of at least 0.
     lower, upper : float or array of n_features, optional
@@ -20,7 +20,8 @@ PARAMETERS = """fit_intercept : bool, default True
         Stop at a duality gap of tol times the objective of the null model. Small data (up to 20,000 entries) are
         solved to the last digits, which costs next to nothing there.
     max_iter, max_seconds : optional
-        Budget of one solve; default: 1000 outer iterations (most fits take 5 to 30), no limit in time.
+        Budget of one solve, and of a fold's whole path in seconds; default: 1000 outer iterations (most fits take 5
+        to 30), no limit in time.
     n_threads : int, optional
         Default: what the process may use. Results do not depend on it.
     warm_start : bool, default False
@@ -52,8 +53,8 @@ CV_PARAMETERS = """alphas : array, optional
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
     n_jobs : int, optional
-        Folds at a time; default: as many as there are threads, or one beyond 2 million entries, where threads
-        share the work inside of a fold.
+        Folds at a time; default: as many as there are threads where X has 300,000 to 2 million entries, else one:
+        with more, threads share the work inside of a fold, with less, there is too little of it.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.
     """
