@@ -130,6 +130,7 @@ def test_alphas(rng):
         ({"n_alphas": 0}, "n_alphas=0"),
         ({"eps": 1.0}, "eps=1.0"),
         ({"l1_ratio": 0.0}, "l1_ratio=0.0"),
+        ({"l1_ratio": 1.5}, "l1_ratio=1.5"),
         ({"l1_ratio": 0.5, "alphas": [1.0, 0.0]}, "above 0 with l1_ratio"),
         ({"max_nonzeros": -1}, "max_nonzeros=-1"),
         ({"tol": -1.0}, "tol=-1.0"),

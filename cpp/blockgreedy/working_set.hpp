@@ -34,8 +34,8 @@ class WorkingSet {
 
   // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
   virtual void start(double* w, double intercept) = 0;
-  // The target's alpha has fallen since it had this penalty, and l2 may have; weights, predictions and what is known of
-  // the columns stay.
+  // The target's alpha has fallen since it had this penalty, and l2 may have; weights, predictions and what is known
+  // of the columns stay.
   virtual void alpha_fell(const Penalty& before) = 0;
   // One outer iteration; false if no step lowers the objective any more.
   virtual bool step() = 0;

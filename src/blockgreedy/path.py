@@ -246,7 +246,7 @@ def solve_path(
     check_limits(tol, max_iter, max_seconds)
     if max_nonzeros is not None:
         whole("max_nonzeros", max_nonzeros, 0)
-    ratio = 1.0 if l1_ratio is None else _ratio(l1_ratio, problem)
+    ratio = 1.0 if l1_ratio is None else _ratio(l1_ratio, problem, alphas)
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     limit = MAX_ITER if max_iter is None else max_iter
@@ -325,9 +325,9 @@ class _Run:
         return "max_seconds" if time.perf_counter() >= self.until else ""
 
 
-def _ratio(l1_ratio: float, problem: Problem) -> float:
-    if not 0 < number("l1_ratio", l1_ratio) <= 1:
-        raise ValueError(f"l1_ratio={l1_ratio!r} must lie above 0, up to 1")
+def _ratio(l1_ratio: float, problem: Problem, alphas: ArrayLike | None) -> float:
+    if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
+        raise ValueError(f"l1_ratio={l1_ratio!r} must lie in 0..1, above 0 unless alphas are given")
     if problem.l2 > 0:
         raise ValueError(f"l1_ratio={l1_ratio!r} makes l2 fall with alpha; the problem has its own l2={problem.l2}")
     return float(l1_ratio)

@@ -20,7 +20,6 @@ from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.scoring import Score
 from blockgreedy.path import solve_path
 from blockgreedy.problem import Problem
-from blockgreedy.solve import solve
 
 Array = NDArray[np.float64]
 
@@ -38,16 +37,6 @@ class Fold:
     @property
     def total(self) -> float:
         return float(np.sum(self.score_weights))
-
-
-@dataclass(frozen=True)
-class Point:
-    """A model on the way down a path."""
-
-    features: NDArray[Any]
-    values: Array
-    intercept: float
-    status: str
 
 
 @dataclass
@@ -126,7 +115,11 @@ def score_along(
     **options: Any,
 ) -> Scores:
     """The scores of a fold's models (one, or one for each class) at every alpha."""
-    paths = [list(_points(problem, alphas, l1_ratio, advance, **options)) for problem in problems]
+    options["tol"] = min(options["tol"], _FINE) if is_small(problems[0]) else options["tol"]
+    paths = [
+        solve_path(problem, alphas, l1_ratio=l1_ratio, callback=lambda _: advance(), **options).points
+        for problem in problems
+    ]
     n_points = min(len(points) for points in paths)
     scores = Scores(np.full(len(alphas), np.nan), np.full(len(alphas), np.nan), [])
     matrix = core_matrix(problems[0].X)
@@ -143,23 +136,3 @@ def score_along(
         scores.nonzeros[i] = sum(len(points[i].values) for points in paths)
     scores.statuses = [point.status for points in paths for point in points]
     return scores
-
-
-def _points(
-    problem: Problem, alphas: Array, l1_ratio: float, advance: Callable[[], bool], *, tol: float, **options: Any
-) -> Iterator[Point]:
-    tol = min(tol, _FINE) if is_small(problem) else tol
-    if l1_ratio == 1:
-        path = solve_path(problem, alphas, tol=tol, callback=lambda _: advance(), **options)
-        for at in path.points:
-            yield Point(at.features, at.values, at.intercept, at.status)
-        return
-    # l2 falls together with alpha, which a path of the core does not do: solves from where the last one ended
-    start: dict[str, Any] = {}
-    for alpha in alphas:
-        solution = solve(problem.with_alpha(alpha * l1_ratio, alpha * (1 - l1_ratio)), tol=tol, **start, **options)
-        features = np.flatnonzero(solution.coef)
-        yield Point(features, solution.coef[features], solution.intercept, solution.status)
-        start = {"coef_init": solution.coef, "intercept_init": solution.intercept}
-        if advance():
-            return
