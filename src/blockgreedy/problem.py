@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy import arguments
 from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix, resolve_threads
 from blockgreedy.certificate import dual_value, scaled_dual_point
 from blockgreedy.columns import as_columns
@@ -95,20 +96,24 @@ class Problem:
         huber_delta: float = 1.35,
     ) -> None:
         self.loss = make_loss(loss, huber_delta)
-        self.alpha = _non_negative("alpha", alpha)
-        self.l2 = _non_negative("l2", l2)
+        self.alpha = arguments.non_negative("alpha", alpha)
+        self.l2 = arguments.non_negative("l2", l2)
         self.X = as_columns(X)
         self.n_samples, self.n_features = self.X.shape
-        targets, self.classes = _targets(y, self.n_samples, self.loss.is_classifier)
-        self.fit_intercept = _flag("fit_intercept", fit_intercept)
-        self.standardize = _flag("standardize", standardize)
+        given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
+        self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
+        self.standardize = arguments.flag("standardize", standardize)
         # as given: other sample weights start from these
-        self._given = targets, _offset(offset, self.n_samples), _weights(penalty_weights, self.n_features)
+        self._given = (
+            given_y,
+            arguments.row_offset(offset, self.n_samples),
+            arguments.feature_weights(penalty_weights, self.n_features),
+        )
         self._weigh_rows(sample_weight)
         if positive and lower is not None:
             raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
-        self.lower = _bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
-        self.upper = _bound("upper", upper, self.n_features, 1.0)
+        self.lower = arguments.bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
+        self.upper = arguments.bound("upper", upper, self.n_features, 1.0)
 
     def __repr__(self) -> str:
         kind = "sparse" if sp.issparse(self.X) else "dense"
@@ -121,9 +126,9 @@ class Problem:
     def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
         """The same problem at another alpha (and l2); shares X and y."""
         other = self._copy("penalty")
-        other.alpha = _non_negative("alpha", alpha)
+        other.alpha = arguments.non_negative("alpha", alpha)
         if l2 is not None:
-            other.l2 = _non_negative("l2", l2)
+            other.l2 = arguments.non_negative("l2", l2)
             if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
                 other = other._copy("null_model", "alpha_max")
         return other
@@ -137,7 +142,7 @@ class Problem:
     def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
         """The problem of these features alone; a copy of their columns."""
         other = self._copy("penalty", "null_model", "alpha_max")
-        other.alpha = _non_negative("alpha", alpha)
+        other.alpha = arguments.non_negative("alpha", alpha)
         columns = self.X[:, features]
         other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
         other.n_features = len(features)
@@ -151,8 +156,8 @@ class Problem:
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
         """The same problem for other targets; shares X and ``scales``."""
         other = self._copy("null_model", "alpha_max")
-        targets, other.classes = _targets(y, self.n_samples, self.loss.is_classifier)
-        other._given = targets, _offset(offset, self.n_samples), self._given[2]
+        targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
+        other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
         other._silence_rows()
         return other
 
@@ -166,7 +171,7 @@ class Problem:
 
     def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
         """Sets everything that depends on the sample weights."""
-        self.row_weights = _row_weights(sample_weight, self.n_samples)
+        self.row_weights = arguments.row_weights(sample_weight, self.n_samples)
         self._silence_rows()
         self.penalty_weights = self._given[2]
         self.scales: Array | None = None
@@ -244,7 +249,7 @@ class Problem:
 
     def decision(self, w: ArrayLike, intercept: float = 0.0) -> Array:
         """Predictions Xw + intercept + offset in float64."""
-        predictions = np.asarray(self.X @ _point("w", w, self.n_features), dtype=np.float64)
+        predictions = np.asarray(self.X @ arguments.point("w", w, self.n_features), dtype=np.float64)
         predictions += self._intercept(intercept)
         if self.offset is not None:
             predictions += self.offset
@@ -255,7 +260,7 @@ class Problem:
         return self.weigh(self.loss.deriv(self.y, predictions))
 
     def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
-        w = _point("w", w, self.n_features)
+        w = arguments.point("w", w, self.n_features)
         return self.mean(self.loss.value(self.y, self.decision(w, intercept))) + self.penalty.value(w)
 
     def gradient(self, w: ArrayLike, intercept: float = 0.0) -> Array:
@@ -271,7 +276,7 @@ class Problem:
         if dual is None:
             _, value = scaled_dual_point(self, self.decision(w, intercept), self)
         else:
-            value = dual_value(self, _point("dual", dual, self.n_samples), self)
+            value = dual_value(self, arguments.point("dual", dual, self.n_samples), self)
         return self.objective(w, intercept) - value
 
     def kkt_residual(self, w: ArrayLike, intercept: float = 0.0) -> float:
@@ -279,7 +284,7 @@ class Problem:
 
         With an intercept its own derivative counts too.
         """
-        w = _point("w", w, self.n_features)
+        w = arguments.point("w", w, self.n_features)
         theta = self.dual_at(self.decision(w, intercept))
         largest = float(np.max(self.penalty.subgradient_distance(w, np.asarray(self.X.T @ theta, dtype=np.float64))))
         return max(largest, abs(float(np.sum(theta)))) if self.fit_intercept else largest
@@ -307,108 +312,3 @@ class Problem:
         """The smallest alpha at which the null model is a solution."""
         # on the core: scipy would copy a float32 matrix to float64 for this product
         return CpuModel(self, resolve_threads()).alpha_needed(self.null_model.dual, at_null=True)
-
-
-def _non_negative(name: str, value: float) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not (np.isfinite(number) and number >= 0):
-        raise ValueError(f"{name}={value!r} must be a finite number of at least 0")
-    return number
-
-
-def _point(name: str, values: ArrayLike, length: int) -> Array:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != (length,):
-        raise ValueError(f"{name} has shape {array.shape}, expected ({length},)")
-    return array
-
-
-def _targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[Any] | None]:
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape}, expected ({n},): one target per row of X")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("y holds NaN or infinite values")
-    if not is_classifier:
-        if labels.dtype.kind not in "biuf":
-            raise TypeError(f"y has dtype {labels.dtype}; a regression loss needs numbers")
-        return np.ascontiguousarray(labels, dtype=np.float64), None
-    classes = np.unique(labels)
-    if len(classes) == 1 and labels.dtype.kind in "iuf" and abs(classes[0]) == 1:
-        classes = np.array([-1, 1], dtype=classes.dtype if labels.dtype.kind != "u" else np.int64)
-    if len(classes) != 2:
-        shown = ", ".join(map(repr, classes[:5].tolist()))
-        raise ValueError(
-            f"y holds {len(classes)} distinct value(s) ({shown}{', …' if len(classes) > 5 else ''}); "
-            "a classification loss needs exactly two"
-        )
-    return np.where(labels == classes[1], 1.0, -1.0), classes
-
-
-def _per_row(name: str, values: ArrayLike, n: int) -> Array:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} holds something that is not a number; it takes {n} numbers, one per row") from None
-    if array.shape != (n,):
-        raise ValueError(f"{name} has shape {array.shape}, expected ({n},): one number per row of X")
-    if not np.all(np.isfinite(array)):
-        bad = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"{name}[{bad}] is {array[bad]}; every value must be finite")
-    return array
-
-
-def _row_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
-    """ω, or None where all weights are equal."""
-    if sample_weight is None:
-        return None
-    weights = _per_row("sample_weight", sample_weight, n)
-    lowest, highest = float(np.min(weights)), float(np.max(weights))
-    if lowest < 0:
-        bad = int(np.argmin(weights))
-        raise ValueError(f"sample_weight[{bad}] is {lowest}; weights must be at least 0")
-    if highest == 0:
-        raise ValueError("sample_weight is 0 everywhere; at least one row needs a weight above 0")
-    if lowest == highest:
-        return None
-    weights = weights / highest  # so that no sum overflows
-    return np.asarray(weights / np.sum(weights))
-
-
-def _offset(offset: ArrayLike | None, n: int) -> Array | None:
-    if offset is None:
-        return None
-    values = _per_row("offset", np.full(n, offset) if np.ndim(offset) == 0 else offset, n)
-    return values.copy() if np.any(values) else None
-
-
-def _flag(name: str, value: bool) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} must be True or False")
-    return bool(value)
-
-
-def _weights(weights: ArrayLike | None, p: int) -> Array | None:
-    if weights is None:
-        return None
-    u = np.ascontiguousarray(_point("penalty_weights", weights, p))
-    if np.any(np.isnan(u)) or np.any(u < 0):
-        raise ValueError(
-            "penalty_weights must be at least 0 (0 = unpenalised, inf = excluded); negative or NaN found"
-        )
-    return u
-
-
-def _bound(name: str, bound: ArrayLike | None, p: int, side: float) -> float | Array:
-    """A scalar when all features share it. side is -1 for lower, +1 for upper."""
-    if bound is None:
-        return side * float("inf")
-    values = np.asarray(bound, dtype=np.float64)
-    if values.ndim > 0:
-        values = np.ascontiguousarray(_point(name, values, p))
-    if np.any(np.isnan(values)) or np.any(side * values < 0):
-        raise ValueError(f"{name} must satisfy lower ≤ 0 ≤ upper; got a value on the other side of 0, or NaN")
-    return float(values) if values.ndim == 0 else values

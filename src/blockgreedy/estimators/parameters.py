@@ -20,7 +20,8 @@ PARAMETERS = """fit_intercept : bool, default True
         Stop at a duality gap of tol times the objective of the null model. Small data (up to 20,000 entries) are
         solved to the last digits, which costs next to nothing there.
     max_iter, max_seconds : optional
-        Budget of one solve; default: 1000 outer iterations (most fits take 5 to 30), no limit in time.
+        Budget of one solve, and of a fold's whole path in seconds; default: 1000 outer iterations (most fits take 5
+        to 30), no limit in time.
     n_threads : int, optional
         Default: what the process may use. Results do not depend on it.
     warm_start : bool, default False
