@@ -342,3 +342,16 @@ def test_everything_excluded_leaves_the_null_model(rng):
     solution = bg.solve(problem.with_alpha(0.1))
     assert (solution.status, solution.n_iter) == ("converged", 0)
     assert not np.any(solution.coef)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.05])
+def test_a_tol_of_zero_ends(alpha):
+    """Above alpha_max the model is empty, and what rounding leaves of the gap has nothing to shrink it."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.random((15, 30)), rng.integers(0, 3, size=15).astype(float)
+        weights = rng.integers(0, 5, size=15).astype(float)
+        problem = bg.Problem(X, y, alpha=alpha, fit_intercept=True, sample_weight=weights)
+        solution = bg.solve(problem, tol=0)
+        assert solution.status in ("converged", "stalled")
+        assert solution.gap <= 1e-11 * problem.null_model.objective

@@ -120,7 +120,8 @@ class Problem:
         return (
             f"Problem({self.n_samples} × {self.n_features} {kind} {self.X.dtype}, loss={self.loss.name!r}, "
             f"alpha={self.alpha:g}{f', l2={self.l2:g}' if self.l2 else ''}"
-            f"{', fit_intercept=True' if self.fit_intercept else ''})"
+            f"{', fit_intercept=True' if self.fit_intercept else ''}"
+            f"{', standardize=True' if self.standardize else ''})"
         )
 
     def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:

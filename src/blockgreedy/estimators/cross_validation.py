@@ -22,7 +22,7 @@ from blockgreedy.estimators.scoring import Score, make_score
 from blockgreedy.options import number, whole
 from blockgreedy.problem import Problem
 
-_MANY_ENTRIES = 2_000_000
+_FEW_ENTRIES, _MANY_ENTRIES = 300_000, 2_000_000
 
 
 @dataclass(eq=False, repr=False)
@@ -104,8 +104,10 @@ class CrossValidated(SparseLinearModel):
     ) -> list[Scores]:
         """Of every fold at every ratio, ratio by ratio."""
         threads = resolve_threads(self.n_threads)
-        # One fold at a time where the core has work for all threads: as fast, and one solver's memory.
-        n_jobs = min(threads, len(ratios) * len(folds)) if n_entries <= _MANY_ENTRIES else 1
+        # On large data the core has work for all threads: one fold at a time is as fast, in one solver's memory. On
+        # small data most of the time is Python's, whose threads take turns.
+        side_by_side = _FEW_ENTRIES < n_entries <= _MANY_ENTRIES
+        n_jobs = min(threads, len(ratios) * len(folds)) if side_by_side else 1
         if self.n_jobs is not None:
             n_jobs = threads if self.n_jobs == -1 else whole("n_jobs", self.n_jobs, 1)
         options = {

@@ -11,7 +11,7 @@ PARAMETERS = """fit_intercept : bool, default True
     standardize : bool, default False
         Penalise the weights of columns of variance 1; X is not touched and ``coef_`` is on its scale.
     penalty_weights : array of n_features, optional
-        Factors of the penalty: 0 leaves a feature unpenalised, inf excludes it.
+        Factors of the L1 norm: 0 leaves a feature out of it, inf excludes the feature.
     positive : bool, default False
         Only weights of at least 0.
     lower, upper : float or array of n_features, optional
@@ -53,8 +53,8 @@ CV_PARAMETERS = """alphas : array, or their number, optional
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
     n_jobs : int, optional
-        Folds at a time; default: as many as there are threads (-1 asks for that), or one beyond 2 million entries,
-        where threads share the work inside of a fold.
+        Folds at a time, -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries, else
+        one: with more, threads share the work inside of a fold, with less, there is too little of it.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.
     """

@@ -18,6 +18,7 @@ from blockgreedy.solve import Solution
 Array = NDArray[np.float64]
 
 SMALL = 20_000  # entries of X
+_MOST_WEIGHTS, _MOST_NUMBERS = 300, 1_000_000  # of the dense system: sparse data may be small with many rows
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -31,8 +32,12 @@ def polish(problem: Problem, solution: Solution) -> None:
     penalty, w = problem.penalty, solution.coef
     features = np.flatnonzero((w != 0) & (w > penalty.lower) & (w < penalty.upper))
     n_weights = len(features)
+    if n_weights > _MOST_WEIGHTS or n_weights * problem.n_samples > _MOST_NUMBERS:
+        return
     columns = dense_columns(problem.X, features)
-    fixed = problem.decision(np.where(np.isin(np.arange(len(w)), features), 0.0, w))
+    others = w.copy()
+    others[features] = 0.0
+    fixed = problem.decision(others)
     if problem.fit_intercept:
         columns = np.column_stack([columns, np.ones(problem.n_samples)])
     if columns.shape[1] == 0:
