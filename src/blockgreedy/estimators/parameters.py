@@ -53,8 +53,8 @@ CV_PARAMETERS = """alphas : array, or their number, optional
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
     n_jobs : int, optional
-        Folds at a time, -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries, else
-        one: with more, threads share the work inside of a fold, with less, there is too little of it.
+        Folds at a time; -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries,
+        else one: with more, threads share the work inside of a fold, with less, there is too little of it.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.
     """
