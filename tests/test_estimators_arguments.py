@@ -70,3 +70,14 @@ def test_warnings_name_the_users_line_and_tol(rng, estimator):
         estimator.set_params(tol=3e-4).fit(X, y)
     assert {Path(w.filename) for w in caught if w.category is ConvergenceWarning} == {Path(__file__)}
     assert "asked for 0.0003;" in str(caught[-1].message)
+
+
+@pytest.mark.parametrize("kind", [bg.LassoCV, bg.ElasticNetCV])
+def test_folds_of_small_data_that_reach_tol_do_not_warn(rng, kind):
+    """Far from 0 the solver stalls between tol and the finer one of small data."""
+    X = np.column_stack([1e5 + 10 * rng.normal(size=300), rng.normal(size=(300, 8))])
+    y = 0.1 * (X[:, 0] - 1e5) + X[:, 1] + rng.normal(size=300)
+    fine = bg.solve_path(bg.Problem(X, y, alpha=1.0, fit_intercept=True), tol=1e-8)
+    assert "stalled" in fine.statuses
+    assert np.max(fine.gaps) <= 1e-4 * fine.problem.null_model.objective
+    kind(n_alphas=20).fit(X, y)  # warnings are errors in this suite

@@ -148,18 +148,24 @@ def score_along(
 def _points(
     problem: Problem, alphas: Array, l1_ratio: float, advance: Callable[[], bool], *, tol: float, **options: Any
 ) -> Iterator[Point]:
+    enough = tol * problem.null_model.objective
     tol = min(tol, _FINE) if is_small(problem) else tol
+
+    def status_of(status: str, gap: float) -> str:
+        return "converged" if gap <= enough else status  # whatever small data are held to
+
     if l1_ratio == 1:
         path = solve_path(problem, alphas, tol=tol, callback=lambda _: advance(), **options)
         for at in path.points:
-            yield Point(at.features, at.values, at.intercept, at.status)
+            yield Point(at.features, at.values, at.intercept, status_of(at.status, at.gap))
         return
     # l2 falls together with alpha, which a path of the core does not do: solves from where the last one ended
     start: dict[str, Any] = {}
     for alpha in alphas:
         solution = solve(problem.with_alpha(alpha * l1_ratio, alpha * (1 - l1_ratio)), tol=tol, **start, **options)
         features = np.flatnonzero(solution.coef)
-        yield Point(features, solution.coef[features], solution.intercept, solution.status)
+        status = status_of(solution.status, solution.gap)
+        yield Point(features, solution.coef[features], solution.intercept, status)
         start = {"coef_init": solution.coef, "intercept_init": solution.intercept}
         if advance():
             return
