@@ -245,5 +245,16 @@ def test_plot_shows_the_path(rng):
         path.plot(feature_names=["one"])
 
 
+def test_names_beside_the_plot_tell_the_weights_apart(rng):
+    pytest.importorskip("matplotlib")
+    figure = bg.solve_path(make(rng), n_alphas=10, eps=0.01).plot(n_named=9)
+    figure.draw_without_rendering()
+    upper = figure.axes[0]
+    named = [line for line in upper.lines if line.get_label().startswith("feature")]
+    assert len({(line.get_color(), line.get_linestyle()) for line in named}) == len(named) == 9
+    assert upper.get_legend().get_window_extent().x0 >= upper.get_window_extent().x1
+    assert upper.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
 def test_repr(rng):
     assert "10 alphas" in repr(bg.solve_path(make(rng), n_alphas=10))

@@ -303,6 +303,7 @@ def path_figure(
                 alphas,
                 weights[k],
                 color=colors[k % len(colors)] if named else SOFT,
+                linestyle=("-", "--", ":")[k // len(colors) % 3] if named else "-",  # a colour may come again
                 linewidth=1.4 if named else 0.6,
                 alpha=1.0 if named else 0.5,
                 label=names[k] if named else None,
@@ -310,7 +311,7 @@ def path_figure(
             )
         upper.set(ylabel="weight")
         if names:
-            upper.legend(frameon=False, loc="upper left")
+            upper.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside: weights go anywhere
         lower.step(alphas, nonzeros, where="mid", color=INK)
         lower.set(ylabel="nonzeros", xlabel="alpha", xscale="log")
         lower.invert_xaxis()

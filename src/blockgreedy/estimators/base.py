@@ -112,13 +112,18 @@ class SparseLinearModel(BaseEstimator):
         traces = [s.trace for s in solutions]
         self.trace_: Trace | list[Trace] = traces[0] if one else traces
 
-    def _conclude(self, outcome: Outcome) -> Self:
-        """Once the attributes are set: a warning where it did not converge, Ctrl-C where it was pressed."""
+    def _conclude(self, outcome: Outcome, stacklevel: int = 3) -> Self:
+        """Once the attributes are set: a warning where it did not converge, Ctrl-C where it was pressed.
+
+        ``stacklevel``: such that the warning names the line that called ``fit``.
+        """
         complaints = outcome.complaints()
         if complaints:
             others = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
             warnings.warn(
-                f"{type(self).__name__} did not converge: {complaints[0]}{others}", ConvergenceWarning, stacklevel=3
+                f"{type(self).__name__} did not converge: {complaints[0]}{others}",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
             )
         if outcome.by_keyboard:
             raise KeyboardInterrupt

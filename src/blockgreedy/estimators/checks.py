@@ -21,6 +21,15 @@ def weights_of_rows(sample_weight: Any, X: Any) -> Array | None:
     return weights
 
 
+def offsets_like(y: NDArray[Any], offset: Any) -> Array:
+    """A row for each target of y; one number, or one for each sample, goes for all targets."""
+    values = np.asarray(offset, dtype=np.float64)
+    try:
+        return np.broadcast_to(values.T, (1 if y.ndim == 1 else y.shape[1], len(y)))
+    except ValueError:
+        raise ValueError(f"offset has shape {values.shape}, expected that of y: {y.shape}") from None
+
+
 def ratio_of(l1_ratio: float) -> float:
     ratio = number("l1_ratio", l1_ratio)
     if not 0 <= ratio <= 1:
@@ -51,7 +60,9 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.in
     elif isinstance(class_weight, dict):
         unknown = set(class_weight) - set(classes.tolist())
         if unknown:
-            raise ValueError(f"class_weight names {unknown!r}, which y does not hold; its classes are {classes!r}")
+            raise ValueError(
+                f"class_weight names {unknown!r}, which y does not hold; its classes are {classes.tolist()}"
+            )
         factors = np.array([number("class_weight", class_weight.get(label, 1.0)) for label in classes.tolist()])
     else:
         raise ValueError(f"class_weight={class_weight!r} must be 'balanced', a dictionary by class, or None")

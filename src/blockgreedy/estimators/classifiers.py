@@ -27,7 +27,9 @@ class SparseClassifierMixin(ClassifierMixin):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds 1 class only ({self.classes_[0]!r}); a classifier needs samples of at least 2")
+            raise ValueError(
+                f"y holds 1 class only ({self.classes_.tolist()[0]!r}); a classifier needs samples of at least 2"
+            )
         return np.asarray(codes, dtype=np.intp)
 
     def _balance(

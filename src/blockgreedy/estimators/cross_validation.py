@@ -74,14 +74,17 @@ class CrossValidated(SparseLinearModel):
         return self._judge(results, folds, ratios, grids)
 
     def _grid(self, problems: Sequence[Problem], ratio: float) -> Array:
-        if self.alphas is not None:
+        n_alphas = self.n_alphas
+        if isinstance(self.alphas, (int, np.integer)):
+            n_alphas = whole("alphas", self.alphas, 1)  # scikit-learn's name for their number since 1.7
+        elif self.alphas is not None:
             grid = np.asarray(self.alphas, dtype=np.float64)
             if grid.ndim != 1 or not len(grid) or not np.all(np.isfinite(grid)) or np.any(grid <= 0):
-                raise ValueError("alphas must be a list of numbers above 0, one or more")
+                raise ValueError("alphas must be a list of numbers above 0, one or more, or how many")
             return np.sort(grid)[::-1]
         if not ratio > 0:
             raise ValueError("l1_ratio=0 has no largest alpha to begin with; give alphas")
-        n_alphas, eps = whole("n_alphas", self.n_alphas, 1), number("eps", self.eps)
+        n_alphas, eps = whole("n_alphas", n_alphas, 1), number("eps", self.eps)
         if not 0 < eps < 1:
             raise ValueError(f"eps={self.eps!r} must lie above 0 and below 1: the last alpha as a part of the first")
         largest = max(problem.alpha_max for problem in problems) / ratio
@@ -106,7 +109,7 @@ class CrossValidated(SparseLinearModel):
         side_by_side = _FEW_ENTRIES < n_entries <= _MANY_ENTRIES
         n_jobs = min(threads, len(ratios) * len(folds)) if side_by_side else 1
         if self.n_jobs is not None:
-            n_jobs = whole("n_jobs", self.n_jobs, 1)
+            n_jobs = threads if self.n_jobs == -1 else whole("n_jobs", self.n_jobs, 1)
         options = {
             "tol": self.tol,
             "max_iter": self.max_iter,
@@ -180,4 +183,4 @@ class CrossValidated(SparseLinearModel):
         chosen = [p.with_alpha(alpha * ratio, alpha * (1 - ratio)) for p in problems]
         outcome = self._solve_all(chosen, names)
         self._keep(outcome, one)
-        return self._conclude(outcome)
+        return self._conclude(outcome, stacklevel=4)

@@ -94,6 +94,8 @@ def solve_all(
                 if reached <= tol:
                     solution.status = "converged"
                     solution.message = f"converged: relative gap {reached:.2g}, asked for {tol:.2g}"
+                else:  # tol is what the user knows of
+                    solution.message = solution.message.replace(f"asked for {asked:.2g}", f"asked for {tol:.2g}")
             if small and solution.status == "converged":
                 polish(problem, solution)
             solutions.append(solution)

@@ -112,12 +112,14 @@ def score_along(
     offsets: Sequence[Array | None],
     score: Score,
     advance: Callable[[], bool],
+    *,
+    tol: float,
     **options: Any,
 ) -> Scores:
     """The scores of a fold's models (one, or one for each class) at every alpha."""
-    options["tol"] = min(options["tol"], _FINE) if is_small(problems[0]) else options["tol"]
+    fine = min(tol, _FINE) if is_small(problems[0]) else tol
     paths = [
-        solve_path(problem, alphas, l1_ratio=l1_ratio, callback=lambda _: advance(), **options).points
+        solve_path(problem, alphas, l1_ratio=l1_ratio, tol=fine, callback=lambda _: advance(), **options).points
         for problem in problems
     ]
     n_points = min(len(points) for points in paths)
@@ -134,5 +136,7 @@ def score_along(
                 decision[:, k] += offset[fold.held_out]
         scores.values[i] = score(decision, y[fold.held_out], fold.score_weights)
         scores.nonzeros[i] = sum(len(points[i].values) for points in paths)
-    scores.statuses = [point.status for points in paths for point in points]
+    for problem, points in zip(problems, paths, strict=True):  # small data are held to more than was asked for
+        enough = tol * problem.null_model.objective
+        scores.statuses += ["converged" if point.gap <= enough else point.status for point in points]
     return scores

@@ -40,7 +40,7 @@ PARAMETERS = """fit_intercept : bool, default True
     n_iter_ : outer iterations, at least 1
     trace_ : Trace of the fit"""
 
-CV_PARAMETERS = """alphas : array, optional
+CV_PARAMETERS = """alphas : array, or their number, optional
         The weights to choose from; default: ``n_alphas`` from the smallest that leaves no feature down to ``eps``
         times it, equally spaced in log.
     n_alphas : int, default 100
@@ -53,8 +53,8 @@ CV_PARAMETERS = """alphas : array, optional
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
     n_jobs : int, optional
-        Folds at a time; default: as many as there are threads where X has 300,000 to 2 million entries, else one:
-        with more, threads share the work inside of a fold, with less, there is too little of it.
+        Folds at a time; -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries,
+        else one: with more, threads share the work inside of a fold, with less, there is too little of it.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.
     """

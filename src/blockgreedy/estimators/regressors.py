@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from blockgreedy.estimators.base import Array, SparseLinearModel
-from blockgreedy.estimators.checks import share, weights_of_rows
+from blockgreedy.estimators.checks import offsets_like, share, weights_of_rows
 from blockgreedy.estimators.parameters import with_parameters
 
 
@@ -38,7 +37,7 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         weights = weights_of_rows(sample_weight, X)
         one = y.ndim == 1 or y.shape[1] == 1
         targets = y.reshape(-1, 1) if one else y
-        offsets = None if offset is None else np.broadcast_to(np.asarray(offset).T, targets.T.shape)
+        offsets = None if offset is None else offsets_like(y, offset)
         first = self._problem(
             X, targets[:, 0], weights, None if offsets is None else offsets[0], loss=self._loss, **self._penalties()
         )
