@@ -110,7 +110,7 @@ class CrossValidated(SparseLinearModel):
         n_jobs = min(threads, len(ratios) * len(folds)) if side_by_side else 1
         if self.n_jobs is not None:
             n_jobs = threads if self.n_jobs == -1 else whole("n_jobs", self.n_jobs, 1)
-        options = {
+        options: dict[str, Any] = {
             "tol": self.tol,
             "max_iter": self.max_iter,
             "max_seconds": self.max_seconds,
