@@ -232,6 +232,10 @@ class Solver final : public WorkingSet {
       const bool dense = 3 * count >= n;
       columns.push_back({entry.feature, dense, 0, dense ? n : count, entry.grad, 0, w_[entry.feature],
                          w_[entry.feature], target_.penalty.at(entry.feature)});
+      if (dense && target_.fit_intercept) {
+        columns.back().shift = copy_.shift(entry.feature);
+        columns.back().grad -= columns.back().shift * columns.front().grad;
+      }
     }
     model_.set_rows(n);
     // Squared loss keeps the products for the models to come.
@@ -488,10 +492,14 @@ class Solver final : public WorkingSet {
   void accumulate_direction() {
     moving_.clear();
     std::int64_t work = 0;
+    double made_up = 0;  // by the intercept, for columns taken about their means
+    for (const ModelColumn& column : model_.columns) made_up += column.shift * column.step();
     double intercept_step = 0;
-    for (const ModelColumn& column : model_.columns) {
-      if (column.feature < 0) intercept_step = column.point - column.weight;
-      else if (column.point != column.weight) {
+    for (ModelColumn& column : model_.columns) {
+      if (column.feature < 0) {
+        column.point -= made_up;
+        intercept_step = column.step();
+      } else if (column.point != column.weight) {
         moving_.push_back({column.feature, column.point - column.weight});
         work += view_.count(column.feature);
       }

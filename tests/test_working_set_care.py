@@ -355,3 +355,36 @@ def test_a_tol_of_zero_ends(alpha):
         solution = bg.solve(problem, tol=0)
         assert solution.status in ("converged", "stalled")
         assert solution.gap <= 1e-11 * problem.null_model.objective
+
+
+@every_loss
+@pytest.mark.parametrize("density", [1.0, 0.7])
+def test_columns_far_from_zero_beside_an_intercept(loss, density, rng):
+    """Taken about their means in the model, they are as easy as centred ones."""
+    n = 2000
+    far = np.c_[rng.integers(1990, 2020, n), 1e6 + 10 * rng.normal(size=n), -3e4 + rng.normal(size=n)]
+    X = np.c_[np.where(rng.random(far.shape) < density, far, 0), rng.normal(size=(n, 5))]
+    X[:, 2] = far[:, 2]
+    y = random_targets(rng, n, loss)
+    penalty_weights = np.std(X, axis=0)
+    A = X if density == 1 else sp.csc_array(X)
+    problem = bg.Problem(A, y, loss=loss, alpha=1.0, fit_intercept=True, penalty_weights=penalty_weights)
+    problem = problem.with_alpha(0.1 * problem.alpha_max)
+    solution = bg.solve(problem, tol=1e-7)
+    assert solution.status == "converged"
+    assert solution.n_iter < 30
+    assert problem.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.1e-7 * problem.null_model.objective
+    means = np.mean(X, axis=0)
+    centred = bg.Problem(X - means, y, loss=loss, alpha=problem.alpha, fit_intercept=True, penalty_weights=penalty_weights)
+    assert bg.solve(centred, tol=1e-7).objective == pytest.approx(solution.objective, abs=2e-7)
+
+
+def test_models_of_few_dense_columns_far_from_zero(rng):
+    """Through the Gram matrix."""
+    X = np.c_[2000 + rng.normal(size=(20_000, 5)), rng.normal(size=(20_000, 5))]
+    y = X @ rng.normal(size=10) + rng.normal(size=20_000)
+    problem = bg.Problem(X, y, alpha=0.01, fit_intercept=True)
+    solution = bg.solve(problem, tol=1e-9)
+    assert solution.status == "converged"
+    assert solution.n_iter < 10
+    assert problem.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.1e-9 * problem.null_model.objective

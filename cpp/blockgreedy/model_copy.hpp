@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "blockgreedy/kernels.hpp"
@@ -85,6 +86,22 @@ class ModelCopy {
     }
   }
 
+  // The mean of a column that lies far from 0 beside its spread, else 0. Beside an intercept such a column is better
+  // taken about its mean: in float32 the two could hardly be told apart.
+  double shift(std::int32_t feature) {
+    const auto known = shifts_.find(feature);
+    if (known != shifts_.end()) return known->second;
+    const auto n = static_cast<double>(view_.n_rows);
+    double sum = 0, squares = 0;
+    view_.for_each_nonzero(feature, [&](std::int32_t, double x) { sum += x; });
+    const double mean = sum / n;
+    view_.for_each_nonzero(feature, [&](std::int32_t, double x) { squares += (x - mean) * (x - mean); });
+    squares += (n - static_cast<double>(view_.count(feature))) * mean * mean;
+    const double kept = mean * mean * n > squares ? mean : 0.0;
+    shifts_.emplace(feature, kept);
+    return kept;
+  }
+
   // Values, curvatures and row numbers of the model's columns, which have their places.
   void fill(Subproblem& model, const std::vector<float>& root) {
     const bool tall = is_tall(view_.n_rows);
@@ -104,8 +121,16 @@ class ModelCopy {
   // Rows first … first + count of one column, with its zeros (feature -1: the intercept).
   void read(std::int32_t feature, const std::vector<float>& root, std::int64_t first, std::int64_t count,
             float* out) const {
+    const auto known = shifts_.find(feature);
+    const double shift = known != shifts_.end() ? known->second : 0.0;
     if (feature < 0) {
       std::copy_n(root.data() + first, count, out);
+    } else if (shift != 0) {
+      for (std::int64_t i = 0; i < count; ++i)
+        out[i] = shifted(0.0, shift, root[static_cast<std::size_t>(first + i)]);
+      view_.for_each_nonzero(feature, first, first + count, [&](std::int32_t i, double x) {
+        out[i - first] = shifted(x, shift, root[static_cast<std::size_t>(i)]);
+      });
     } else if (view_.count(feature) == view_.n_rows) {
       scale_column(nullptr, view_.data + view_.start(feature) + first, count, root.data() + first, out);
     } else {
@@ -117,6 +142,8 @@ class ModelCopy {
   }
 
  private:
+  static float shifted(double x, double shift, float root) { return static_cast<float>(x - shift) * root; }
+
   void copy_sparse(ModelColumn& column, Subproblem& model, const float* root) {
     if constexpr (requires { view_.indices; }) {
       const std::int32_t* at = view_.indices + view_.start(column.feature);
@@ -145,7 +172,7 @@ class ModelCopy {
       const std::int64_t begin = slices_.begin(slice), end = slices_.end(slice);
       const std::int64_t from = place_.empty() ? begin : kept_before_[at];
       const std::int64_t to = place_.empty() ? end : kept_before_[at + 1];
-      if (place_.empty() && column.feature >= 0 && view_.count(column.feature) == view_.n_rows) {
+      if (place_.empty() && column.shift == 0 && column.feature >= 0 && view_.count(column.feature) == view_.n_rows) {
         scale_column(nullptr, view_.data + view_.start(column.feature) + begin, end - begin, root + begin, z + begin);
       } else {
         std::fill(z + from, z + to, 0.0F);
@@ -157,6 +184,17 @@ class ModelCopy {
         };
         if (column.feature < 0) {
           for (std::int64_t i = begin; i < end; ++i) put(static_cast<std::int32_t>(i), root[i]);
+        } else if (column.shift != 0) {
+          std::int64_t next = begin;  // rows without an entry are shifted too
+          const auto fill_to = [&](std::int64_t row) {
+            for (; next < row; ++next) put(static_cast<std::int32_t>(next), shifted(0.0, column.shift, root[next]));
+          };
+          view_.for_each_nonzero(column.feature, begin, end, [&](std::int32_t i, double x) {
+            fill_to(i);
+            put(i, shifted(x, column.shift, root[i]));
+            next = i + 1;
+          });
+          fill_to(end);
         } else {
           view_.for_each_nonzero(column.feature, begin, end,
                                  [&](std::int32_t i, double x) { put(i, static_cast<float>(x) * root[i]); });
@@ -181,6 +219,7 @@ class ModelCopy {
   std::vector<std::uint64_t> keep_;  // a bit for each row
   std::int64_t n_kept_ = 0;
   std::vector<std::int64_t> kept_before_;  // kept rows before each slice of rows
+  std::unordered_map<std::int32_t, double> shifts_;
 };
 
 }  // namespace blockgreedy

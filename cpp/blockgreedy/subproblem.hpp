@@ -33,6 +33,7 @@ struct ModelColumn {
   CoordinatePenalty penalty;
   double extra = 0;  // the part of the curvature that Z does not have
   const std::int32_t* at = nullptr;
+  double shift = 0;  // taken off the column's values; the intercept makes up for it
 
   double step() const { return point - weight; }
   double penalty_change(double from, double to) const {
