@@ -252,6 +252,7 @@ def test_warm_start_starts_where_the_last_fit_ended(rng):
     ("estimator", "message"),
     [
         (bg.Lasso(alpha=-1), "alpha=-1"),
+        (bg.HuberLasso(delta=0), "delta=0 must be a finite number above 0"),
         (bg.ElasticNet(l1_ratio=1.5), "l1_ratio=1.5 must be from 0 to 1"),
         (bg.LogisticRegression(C=0), "C=0 must be above 0"),
         (bg.LogisticRegression(class_weight="even"), "class_weight='even' must be 'balanced'"),

@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import offsets_like, share, weights_of_rows
 from blockgreedy.estimators.parameters import with_parameters
+from blockgreedy.options import number
 
 
 @dataclass(eq=False, repr=False)
@@ -115,4 +116,7 @@ class HuberLasso(SparseRegressor):
     delta: float = 1.35
 
     def _penalties(self) -> dict[str, float]:
-        return {"alpha": self.alpha, "huber_delta": self.delta}
+        delta = number("delta", self.delta)
+        if not (np.isfinite(delta) and delta > 0):
+            raise ValueError(f"delta={self.delta!r} must be a finite number above 0")
+        return {"alpha": self.alpha, "huber_delta": delta}
