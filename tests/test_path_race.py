@@ -18,6 +18,7 @@ from benchmarks.paths.peers import PEERS, find_peer
 from benchmarks.paths.reference import reference
 from benchmarks.race.problems import Data
 from benchmarks.race.worker import PassedLimit
+from benchmarks.table import read_table, write_table
 
 import blockgreedy as bg
 
@@ -127,8 +128,8 @@ def test_tolerances_run_out():
 
 def test_rows_survive_their_file(tmp_path: Path):
     rows = [row("a-1", 1.5, 2e-6, tolerance=1e-3, message="a, b"), BLANK]
-    measure.write_rows(tmp_path / "paths.csv", rows)
-    read = measure.read_rows(tmp_path / "paths.csv")
+    write_table(tmp_path / "paths.csv", Row, rows)
+    read = read_table(tmp_path / "paths.csv", Row)
     assert read[0] == dataclasses.replace(rows[0], load=read[0].load)
     assert math.isnan(read[1].error)
 

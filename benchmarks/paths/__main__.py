@@ -17,8 +17,9 @@ from ..race.__main__ import RESULTS, configuration
 from ..race.measure import Settings as RaceSettings
 from ..race.peers import Peer, Solver, available
 from ..race.worker import Worker
+from ..table import read_table, write_table
 from .cell import grid
-from .measure import Row, Settings, race_cell, read_rows, write_rows
+from .measure import Row, Settings, race_cell
 from .peers import PEERS
 from .reference import reference
 
@@ -96,7 +97,7 @@ def race_problem(
     with tempfile.TemporaryDirectory(prefix="paths-") as folder:
         problems.hand_over(data, Path(folder))
         for loss in options.losses:
-            own = [row for row in read_rows(path) if row.cell == (name, loss)]
+            own = [row for row in read_table(path, Row) if row.cell == (name, loss)]
             racing = solvers_for(peers, data, loss, options)
             if not options.again:
                 racing = [s for s in racing if still_wanted(own, s.label, settings.limit)]
@@ -110,8 +111,8 @@ def race_problem(
             chosen = {solver.label: workers[solver.label] for solver in racing}
             new = race_cell(data, Path(folder), loss, alphas, best, chosen, settings, load_average, console.print)
             replaced = {row.solver for row in new}
-            kept = [row for row in read_rows(path) if row.cell != (name, loss) or row.solver not in replaced]
-            write_rows(path, sorted(kept + new, key=lambda row: (row.problem, row.loss)))
+            kept = [row for row in read_table(path, Row) if row.cell != (name, loss) or row.solver not in replaced]
+            write_table(path, Row, sorted(kept + new, key=lambda row: (row.problem, row.loss)))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ the fastest peer of the cell took so far.
 
 from __future__ import annotations
 
-import csv
 import math
 import random
 import statistics
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,28 +55,6 @@ class Row:
     @property
     def reached(self) -> bool:
         return self.status == "ok" and self.error <= TARGET
-
-
-COLUMNS = tuple(f.name for f in fields(Row))
-
-
-def read_rows(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    parse = {f.name: {"int": int, "float": float}.get(str(f.type), str) for f in fields(Row)}
-    with path.open(newline="") as file:
-        return [Row(**{name: parse[name](value) for name, value in line.items()}) for line in csv.DictReader(file)]
-
-
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    unfinished = path.with_suffix(".tmp")
-    with unfinished.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            line = asdict(row)
-            writer.writerow({n: f"{v:.4g}" if isinstance(v, float) else v for n, v in line.items()})
-    unfinished.replace(path)
 
 
 def repeats_wanted(seconds: float, most: int) -> int:

@@ -11,7 +11,8 @@ from statistics import median
 from typing import Any
 
 from ..race.report import RESULTS, setting
-from .measure import OURS, TARGET, Row, read_rows, times
+from ..table import read_table
+from .measure import OURS, TARGET, Row, times
 
 Cell = tuple[str, str]
 
@@ -106,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paths.report", description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS)
     folder = parser.parse_args().results
-    rows = read_rows(folder / "paths.csv")
+    rows = read_table(folder / "paths.csv", Row)
     if not rows:
         raise SystemExit(f"no rows in {folder}: run python -m benchmarks.paths first")
     text = summary(rows, json.loads((folder / "paths-configuration.json").read_text()))

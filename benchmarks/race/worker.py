@@ -59,7 +59,7 @@ def serve(connection: Connection, registry: str, peer_name: str, n_threads: int,
                 prepared = peer.prepare(cell, n_threads)
                 answer: Any = peer.version()
             elif order == "warm":
-                peer.fit(peer.prepare(cell.small(), n_threads), peer.tolerances[-3])
+                peer.fit(peer.prepare(cell.small(), n_threads), peer.tolerances[-3:][0])
                 answer = None
             else:
                 gc.collect()
