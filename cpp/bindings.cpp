@@ -241,12 +241,13 @@ class PyBlockGreedy {
 class PyWorkingSet {
  public:
   PyWorkingSet(nb::object model, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
-               double f_null)
-      : model_object_(model), model_(nb::cast<Model&>(model)), block_of_(block_of) {
+               double f_null, double least_alpha)
+      : model_object_(model), model_(nb::cast<Model&>(model)), least_alpha_(least_alpha), block_of_(block_of) {
     WorkingSetOptions options;
     options.n_blocks = n_blocks;
     options.tol = tol;
     options.f_null = f_null;
+    options.least_alpha = least_alpha;
     if (block_of) {
       check_size("block_of", block_of->size(), model_.held.n_cols());
       options.block_of = block_of_->data();
@@ -262,6 +263,22 @@ class PyWorkingSet {
     {
       nb::gil_scoped_release release;
       solver_->start(w_.data(), intercept);
+      model_.team.poll();
+    }
+    return model_.hook.take();
+  }
+  // Goes on to a lower alpha from where the solve stands. True if interrupted by Ctrl-C.
+  bool lower_alpha(double alpha) {
+    if (w_.data() == nullptr) throw std::runtime_error("start first");
+    double& current = model_.target.penalty.alpha;
+    if (!(alpha <= current && alpha >= least_alpha_))
+      throw std::invalid_argument("alpha must lie in least_alpha … now");
+    const double fall = current - alpha;
+    current = alpha;
+    model_.team.clear_stop();
+    {
+      nb::gil_scoped_release release;
+      solver_->alpha_fell(fall);
       model_.team.poll();
     }
     return model_.hook.take();
@@ -290,6 +307,7 @@ class PyWorkingSet {
  private:
   nb::object model_object_;
   Model& model_;
+  double least_alpha_;
   std::optional<Vector<std::int32_t>> block_of_;
   Buffer<double> w_;
   std::unique_ptr<WorkingSet> solver_;
@@ -388,12 +406,16 @@ void bind_solver(nb::module_& m) {
 void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/blockgreedy/working_set.hpp.");
   binding
-      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double>(), "model"_a,
-           "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a)
+      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double>(),
+           "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "least_alpha"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
+      .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a)
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)
       .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")
+      .def_prop_ro(
+          "dual",
+          [](nb::handle_t<PyWorkingSet> self) { return look_at(nb::cast<PyWorkingSet&>(self).solver().dual, self); })
       .def_prop_ro("predictions",
                    [](nb::handle_t<PyWorkingSet> self) {
                      return look_at(nb::cast<PyWorkingSet&>(self).solver().predictions(), self);
@@ -415,7 +437,11 @@ void bind_working_set(nb::module_& m) {
   show("step_size", &WorkingSet::step_size);
   show("n_iter", &WorkingSet::n_iter);
   show("n_blocks", &WorkingSet::n_blocks);
-  show("n_support", &WorkingSet::n_support);
+  binding.def_prop_ro("n_support", [](const PyWorkingSet& self) { return self.solver().support.size(); });
+  binding.def("support", [](const PyWorkingSet& self) {
+    std::vector<std::int32_t> features = self.solver().support;
+    return give_away(std::move(features));
+  });
   show("n_violators", &WorkingSet::n_violators);
   show("n_candidates", &WorkingSet::n_candidates);
   show("working_set_size", &WorkingSet::working_set_size);

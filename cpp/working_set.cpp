@@ -22,7 +22,7 @@ class Solver final : public WorkingSet {
         options_(options),
         team_(team),
         rows_(view.n_rows, team),
-        candidates_(view, target, team),
+        candidates_(view, target, options.least_alpha, team),
         proof_(view, target, team, candidates_, dual, dual_value),
         copy_(view, team),
         model_(team) {
@@ -37,10 +37,10 @@ class Solver final : public WorkingSet {
     intercept = b;
     rows_.for_each([&](std::size_t i) { t_[i] = b + (target_.offset ? target_.offset[i] : 0.0); });
     double penalty = 0;
-    n_support = 0;
+    support.clear();
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
-      ++n_support;
+      support.push_back(static_cast<std::int32_t>(j));
       penalty += target_.penalty.at(j).value(w[j]);
       view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
     }
@@ -50,9 +50,26 @@ class Solver final : public WorkingSet {
     tol_ = options_.tol * f_null;
     explained = f_null <= 1e-12 * (options_.f_null < 0 && !target_.offset ? objective : loss_at_zero());
     clock.next(Phase::gradients);
-    const bool at_zero = n_support == 0 && b == 0 && target_.offset == nullptr;
+    const bool at_zero = support.empty() && b == 0 && target_.offset == nullptr;
     candidates_.begin(theta_.data(), w_, at_zero, room(), found_);
     n_candidates = candidates_.size();
+    clock.next(Phase::certificate);
+    proof_.reset();
+    certify();
+  }
+
+  void alpha_fell(double fall) override {
+    Clock clock(*this, Phase::gradients);
+    candidates_.lower_thresholds(fall);
+    look();
+    for (const Looked& entry : found_.support) {
+      if (w_[entry.feature] != 0)
+        objective -= fall * target_.penalty.weight(entry.feature) * std::fabs(w_[entry.feature]);
+    }
+    // What the last alpha taught of how far the end is says nothing of this one.
+    failed_ = last_decrease_ = infinity;
+    n_waits_ = n_idle_ = n_tiny_ = 0;
+    patience_ = 1;
     clock.next(Phase::certificate);
     proof_.reset();
     certify();
@@ -150,7 +167,7 @@ class Solver final : public WorkingSet {
   }
 
   // How many columns may join the working set.
-  std::size_t room() const { return std::max<std::size_t>(200, 2 * static_cast<std::size_t>(n_support)); }
+  std::size_t room() const { return std::max<std::size_t>(200, 2 * support.size()); }
 
   // The support, unpenalised columns and the proposals of largest predicted decrease. True if some had to wait.
   bool select() {
@@ -400,7 +417,7 @@ class Solver final : public WorkingSet {
 
   // What objective_at(size) evaluated last becomes the state.
   void take_step(double size, double reached, bool going_on = false) {
-    n_support = 0;
+    support.clear();
     for (const ModelColumn& column : model_.columns) {
       const double to = weight_at(column, size);
       if (column.feature < 0) {
@@ -408,8 +425,9 @@ class Solver final : public WorkingSet {
         continue;
       }
       w_[column.feature] = to;
-      n_support += to != 0;
+      if (to != 0) support.push_back(column.feature);
     }
+    std::sort(support.begin(), support.end());  // columns stand by blocks
     step_size = size;
     if (has_flat_parts()) {
       // Damping where the loss is flat: less after each success, or it would slow the end down.
@@ -488,11 +506,13 @@ class Solver final : public WorkingSet {
     return sum;
   }
 
-  typename DualPoint<View>::Where here() { return {root_, found_.support, n_support, objective - tol_, Xd_}; }
+  typename DualPoint<View>::Where here() {
+    return {root_, found_.support, static_cast<std::int64_t>(support.size()), objective - tol_, Xd_};
+  }
 
   // Looks for a dual point good enough to end the solve, if there is hope for one.
   void certify() {
-    if (n_support == 0 && found_.n_violators > 0) return;
+    if (support.empty() && found_.n_violators > 0) return;
     // What the gap would be at θ itself, and by how much θ breaks the constraints.
     double complementarity = 0, size = 0;
     const auto count_in = [&](const Looked& entry) {

@@ -1,9 +1,9 @@
 // The columns that may still enter the model, and how long each may go without being looked at.
 //
 // A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
-// such a bound) is dropped for good. Of the others, x_j·θ changes by at most ‖x_j‖ times the norm of the largest
-// entries of Δθ, as many as the column has; so a column with slack is not looked at again before θ has travelled that
-// far. Both are exact: no column is missed.
+// such a bound), down to the least alpha of a path, is dropped for good. Of the others, x_j·θ changes by at most
+// ‖x_j‖ times the norm of the largest entries of Δθ, as many as the column has; so a column with slack is not looked
+// at again before θ has travelled that far. Both are exact: no column is missed.
 #pragma once
 
 #include <algorithm>
@@ -128,9 +128,10 @@ inline Travel travel_between(const double* a, const double* b, std::int64_t n, T
 template <class View>
 class Candidates {
  public:
-  Candidates(const View& view, const Target& target, ThreadTeam& team)
+  Candidates(const View& view, const Target& target, double least_alpha, ThreadTeam& team)
       : view_(view),
         target_(target),
+        least_alpha_(least_alpha),
         team_(team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
         features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
@@ -147,6 +148,8 @@ class Candidates {
     const bool bounded = logistic || target_.loss.kind == LossKind::huber;
     const double uniform = 1.0 / static_cast<double>(view_.n_rows);
     const double* weights = target_.row_weights;
+    Penalty least = target_.penalty;
+    least.alpha = std::min(least.alpha, least_alpha_);
     std::vector<double> labels;  // ω_i y_i: the part of the bound that the labels decide
     if (logistic && !at_zero) {
       labels.resize(static_cast<std::size_t>(view_.n_rows));
@@ -166,7 +169,7 @@ class Candidates {
         for (std::int64_t k = 0; k < count; ++k) {
           const std::int64_t j = columns[static_cast<std::size_t>(k)];
           const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
-          const CoordinatePenalty penalty = target_.penalty.at(j);
+          const CoordinatePenalty penalty = least.at(j);
           if (sum.squares == 0 || (penalty.lower == 0 && penalty.upper == 0)) continue;
           if (bounded && w[j] == 0) {
             const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
@@ -194,6 +197,21 @@ class Candidates {
     for (std::int64_t count : counts_) size_ += count;
     nonzeros_touched = last_touched = view_.n_nonzeros();
     expected_work_ = last_touched;
+  }
+
+  // Thresholds fell by fall·u_j, and with them the slack of every column. Travel is counted anew from here.
+  void lower_thresholds(double fall) {
+    team_.for_work(n_column_parts, size_, [&](std::int64_t part) {
+      const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
+      const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
+      for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
+        if (!(expiry_[k] < 3e38F)) continue;
+        const double lost = fall * target_.penalty.weight(features_[k]) / static_cast<double>(norms_[k]);
+        expiry_[k] =
+            static_cast<float>((static_cast<double>(expiry_[k]) - travelled_[classes_[k]] - lost) * (1 - 1e-6));
+      }
+    });
+    travelled_.fill(0);
   }
 
   // θ moved: looks at the columns whose slack may be used up.
@@ -299,7 +317,7 @@ class Candidates {
     if (weight != 0 || penalty.l1 == 0) {
       found.support.push_back({j, grad, norm, -slack});
       expires = 0;
-    } else if (slack < 0) {
+    } else if (slack < -1e-13 * penalty.l1) {  // beyond rounding: at alpha_max no weight is to move
       found.propose({j, grad, norm, -slack}, room);
       expires = 0;
     } else {
@@ -316,6 +334,7 @@ class Candidates {
 
   View view_;
   const Target& target_;
+  const double least_alpha_;
   ThreadTeam& team_;
   std::vector<std::int64_t> cuts_;
   // Of the columns cuts_[part] … those kept stand at cuts_[part] … + counts_[part] of these; the rest of the memory

@@ -20,6 +20,7 @@ struct WorkingSetOptions {
   const std::int32_t* block_of = nullptr;  // by feature
   double tol = 0;                          // relative to f_null
   double f_null = -1;                      // the null model's objective; negative: that of the starting point
+  double least_alpha = infinity;           // what alpha may fall to: columns are dropped for good with this in mind
 };
 
 // Where the time goes.
@@ -33,6 +34,8 @@ class WorkingSet {
 
   // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
   virtual void start(double* w, double intercept) = 0;
+  // The target's alpha has fallen by `fall`; weights, predictions and what is known of the columns stay.
+  virtual void alpha_fell(double fall) = 0;
   // One outer iteration; false if no step lowers the objective any more.
   virtual bool step() = 0;
   // A dual point for where the solve stands now, however loose.
@@ -43,7 +46,8 @@ class WorkingSet {
   double f_null = 0, step_size = 0;
   bool explained = false;  // the null model leaves nothing to explain
   std::int64_t n_blocks = 0;
-  std::int64_t n_iter = 0, n_support = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
+  std::vector<std::int32_t> support;  // features with a weight that is not 0, ascending
+  std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
   std::int64_t n_cg = 0, n_candidates = 0;
   std::vector<double> dual;
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};

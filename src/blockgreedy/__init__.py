@@ -4,6 +4,7 @@ from blockgreedy import data, theory
 from blockgreedy.data import Dataset, load, save
 from blockgreedy.diagnose import Diagnosis, diagnose
 from blockgreedy.partition import Partition, make_partition
+from blockgreedy.path import Path, PathPoint, solve_path
 from blockgreedy.problem import Problem
 from blockgreedy.risk import ConvergenceRiskWarning
 from blockgreedy.solve import Solution, solve
@@ -16,6 +17,8 @@ __all__ = [
     "Dataset",
     "Diagnosis",
     "Partition",
+    "Path",
+    "PathPoint",
     "Problem",
     "Solution",
     "Trace",
@@ -25,5 +28,6 @@ __all__ = [
     "make_partition",
     "save",
     "solve",
+    "solve_path",
     "theory",
 ]

@@ -285,3 +285,33 @@ def _compact(svg: str) -> str:
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     svg = re.sub(r' d="[^"]*"', lambda path: " " + re.sub(r"(\.\d)\d+", r"\1", " ".join(path[0].split())), svg)
     return re.sub(r"\n\s*", "\n", svg)
+
+
+def path_figure(
+    alphas: NDArray[np.float64], weights: NDArray[np.float64], names: Sequence[str], nonzeros: NDArray[np.int64]
+) -> Figure:
+    """Weights (a row for each feature shown, those with a name labelled) and nonzeros against alpha, falling."""
+    from matplotlib.figure import Figure
+
+    with _style():
+        figure = Figure(figsize=(1.5 * _WIDTH, 1.5 * _HEIGHT), layout="constrained")
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+        colors = (TEAL, RED, AMBER, VIOLET, BLUE, GREEN)
+        for k in range(len(weights)):
+            named = k < len(names)
+            upper.plot(
+                alphas,
+                weights[k],
+                color=colors[k % len(colors)] if named else SOFT,
+                linewidth=1.4 if named else 0.6,
+                alpha=1.0 if named else 0.5,
+                label=names[k] if named else None,
+                zorder=3 if named else 2,
+            )
+        upper.set(ylabel="weight")
+        if names:
+            upper.legend(frameon=False, loc="upper left")
+        lower.step(alphas, nonzeros, where="mid", color=INK)
+        lower.set(ylabel="nonzeros", xlabel="alpha", xscale="log")
+        lower.invert_xaxis()
+    return figure

@@ -118,13 +118,35 @@ class Problem:
         other.alpha = _non_negative("alpha", alpha)
         return other
 
+    def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
+        """The problem of these features alone; a copy of their columns."""
+        other = self.with_alpha(alpha)
+        for name in ("null_model", "alpha_max"):
+            other.__dict__.pop(name, None)
+        columns = self.X[:, features]
+        other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
+        other.n_features = len(features)
+        for name in ("penalty_weights", "lower", "upper"):
+            value = getattr(self, name)
+            setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
+        return other
+
     @cached_property
     def penalty(self) -> Penalty:
         """The penalty in NumPy, one entry per feature."""
-        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+        return self.penalty_at(np.arange(self.n_features))
+
+    def penalty_at(self, features: NDArray[np.integer[Any]]) -> Penalty:
+        """The penalty of these features alone."""
+
+        def pick(values: float | Array | None) -> Array:
+            if isinstance(values, np.ndarray):
+                return np.asarray(values[features])
+            return np.full(len(features), 1.0 if values is None else values)
+
+        u = pick(self.penalty_weights)
         excluded = np.isinf(u)
-        lower = np.where(excluded, 0.0, self.lower)
-        upper = np.where(excluded, 0.0, self.upper)
+        lower, upper = np.where(excluded, 0.0, pick(self.lower)), np.where(excluded, 0.0, pick(self.upper))
         return Penalty(self.alpha * np.where(excluded, 0.0, u), self.l2, lower, upper)
 
     # The two column passes that a certificate needs; backends.cpu.CpuModel has the same pair, threaded.

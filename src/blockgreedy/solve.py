@@ -141,7 +141,7 @@ def solve(
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     threads = resolve_threads(n_threads)
-    _check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
+    check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     whole("seed", seed, 0, 2**64 - 1)
     if method != "auto" and method not in PRESETS:
         raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, ('auto', *PRESETS)))}")
@@ -270,13 +270,14 @@ def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition
     return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
 
 
-def _check_limits(
+def check_limits(
     tol: float,
     max_iter: int | None,
     max_seconds: float | None,
-    trace_iters: int | None,
-    trace_seconds: float | None,
+    trace_iters: int | None = None,
+    trace_seconds: float | None = None,
 ) -> None:
+    """Refuses what cannot limit a run."""
     if not number("tol", tol) >= 0:
         raise ValueError(f"tol={tol!r} must be a number of at least 0")
     for name, value in (("max_iter", max_iter), ("trace_iters", trace_iters)):

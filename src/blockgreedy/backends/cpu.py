@@ -139,10 +139,17 @@ class CpuModel:
     def penalty_conjugate(self, theta: NDArray[np.float64], scale: float) -> float:
         return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale)
 
-    def working_set(self, n_blocks: int, partition: Partition | None, tol: float, f_null: float) -> _core.WorkingSet:
-        """The default solver. f_null < 0: the objective where it starts."""
+    def working_set(
+        self,
+        n_blocks: int,
+        partition: Partition | None,
+        tol: float,
+        f_null: float,
+        least_alpha: float = float("inf"),
+    ) -> _core.WorkingSet:
+        """The default solver. f_null < 0: the objective where it starts; least_alpha: where a path may lead."""
         block_of = None if partition is None else partition.block_of
-        return _core.WorkingSet(self.core, n_blocks, block_of, tol, f_null)
+        return _core.WorkingSet(self.core, n_blocks, block_of, tol, f_null, least_alpha)
 
     def block_greedy(self, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:
         return _core.BlockGreedy(

@@ -1,0 +1,371 @@
+"""SOLVE a path: the solutions of one problem along a descending list of alphas.
+
+    path = solve_path(problem, n_alphas=100)
+    path.plot()
+    path.coefs[:, path.with_nonzeros(50)]
+
+Predictions, gradients, norms and what is known of the columns stay in the core from one alpha to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from blockgreedy.backends.cpu import CpuModel, resolve_threads
+from blockgreedy.certificate import scaled_dual_point
+from blockgreedy.options import number, whole
+from blockgreedy.problem import Problem
+from blockgreedy.solve import Solution, check_limits, solve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from blockgreedy import _core
+
+Array = NDArray[np.float64]
+
+_MAX_ITER, _MOST_DRAWN = 1000, 200
+# glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
+_ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
+
+
+@dataclass(frozen=True)
+class PathPoint:
+    """What is known at one alpha."""
+
+    alpha: float
+    features: NDArray[np.int32]  # those with a weight that is not 0, ascending
+    values: Array  # their weights
+    intercept: float
+    objective: float
+    gap: float
+    loss: float  # the mean loss: objective without penalty
+    n_iter: int
+    seconds: float
+    status: str
+    dual: Array | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Path:
+    """Solutions along ``alphas``, each with its duality gap."""
+
+    problem: Problem = field(repr=False)
+    points: list[PathPoint] = field(repr=False)
+    null_loss: float
+    status: str  # "converged", or the first other status; "stopped" where a rule or callback ended the path early
+    message: str
+    seconds: float
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        if not self.points:
+            return f"Path({self.status}: no points)"
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"Path({self.status}: {len(self)} alphas {first.alpha:.3g} … {last.alpha:.3g}, {len(first.values)} … "
+            f"{len(last.values)} nonzeros, largest gap {np.max(self.gaps, initial=0.0):.2g}, {self.seconds:.3g} s)"
+        )
+
+    def _each(self, name: str) -> Array:
+        return np.array([getattr(point, name) for point in self.points], dtype=np.float64)
+
+    @property
+    def alphas(self) -> Array:
+        return self._each("alpha")
+
+    @property
+    def intercepts(self) -> Array:
+        return self._each("intercept")
+
+    @property
+    def objectives(self) -> Array:
+        return self._each("objective")
+
+    @property
+    def gaps(self) -> Array:
+        """objective − dual value at each alpha: no point is better by more."""
+        return self._each("gap")
+
+    @property
+    def n_iters(self) -> NDArray[np.int64]:
+        return self._each("n_iter").astype(np.int64)
+
+    @property
+    def statuses(self) -> list[str]:
+        return [point.status for point in self.points]
+
+    @property
+    def coefs(self) -> Any:
+        """Weights as a sparse matrix, a column for each alpha."""
+        counts = [len(point.values) for point in self.points]
+        indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        indices = np.concatenate([point.features for point in self.points] or [np.zeros(0, dtype=np.int32)])
+        values = np.concatenate([point.values for point in self.points] or [np.zeros(0)])
+        return sp.csc_array((values, indices, indptr), shape=(self.problem.n_features, len(self)))
+
+    def coef(self, k: int) -> Array:
+        """Weights at ``alphas[k]``, zeros included."""
+        w = np.zeros(self.problem.n_features)
+        w[self.points[k].features] = self.points[k].values
+        return w
+
+    @property
+    def nonzeros(self) -> NDArray[np.int64]:
+        return np.array([len(point.values) for point in self.points], dtype=np.int64)
+
+    @property
+    def deviance_explained(self) -> Array:
+        """1 − loss/(loss of the null model): glmnet's ``dev.ratio``, R² for the squared loss with an intercept."""
+        return 1 - self._each("loss") / self.null_loss if self.null_loss > 0 else np.ones(len(self))
+
+    @property
+    def degrees_of_freedom(self) -> NDArray[np.int64]:
+        """Nonzero weights and the intercept: for a lasso an unbiased estimate, with l2 an upper bound."""
+        return self.nonzeros + int(self.problem.fit_intercept)
+
+    def aic(self) -> Array:
+        """Akaike's criterion: −2 log-likelihood + 2 degrees of freedom; the lowest is the choice."""
+        return self._minus_two_log_likelihood() + 2.0 * self.degrees_of_freedom
+
+    def bic(self) -> Array:
+        """Schwarz's criterion: −2 log-likelihood + log(n) degrees of freedom."""
+        return np.asarray(self._minus_two_log_likelihood() + np.log(self._n_rows()) * self.degrees_of_freedom)
+
+    def ebic(self, gamma: float = 0.5) -> Array:
+        """BIC + 2·gamma·log(p choose nonzeros): for more features than samples (Chen and Chen 2008)."""
+        from scipy.special import gammaln
+
+        if not 0 <= number("gamma", gamma) <= 1:
+            raise ValueError(f"gamma={gamma!r} must lie in 0..1; 0 is bic()")
+        p, k = self.problem.n_features, self.nonzeros
+        return np.asarray(self.bic() + 2 * gamma * (gammaln(p + 1) - gammaln(k + 1) - gammaln(p - k + 1)))
+
+    def with_nonzeros(self, k: int) -> int:
+        """The position on the path with about k nonzero weights: the nearest count, the first of equal ones."""
+        whole("k", k, 0)
+        if not self.points:
+            raise ValueError("the path has no points")
+        return int(np.argmin(np.abs(self.nonzeros - k)))
+
+    def refit(self, k: int, *, tol: float = 1e-6, n_threads: int | None = None) -> Solution:
+        """The relaxed lasso at ``alphas[k]``: its features again, without penalty.
+
+        Where the features can separate the classes there is no minimum, and the status says that the refit stopped.
+        """
+        features = self.points[k].features
+        full = self.problem
+        small = full.with_features(features, alpha=0.0)
+        solution = solve(small, tol=tol, n_threads=n_threads, coef_init=self.points[k].values,
+                         intercept_init=self.points[k].intercept)  # fmt: skip
+        coef = np.zeros(full.n_features)
+        coef[features] = solution.coef
+        solution.coef = coef
+        return solution
+
+    def plot(self, *, n_named: int = 6, feature_names: Sequence[str] | None = None) -> Figure:
+        """Weights and number of nonzeros against alpha: a matplotlib figure, which notebooks show by themselves.
+
+        The ``n_named`` features with the largest weights are named; all others up to 200 are drawn thin.
+        """
+        from blockgreedy.figures import path_figure
+
+        whole("n_named", n_named, 0)
+        if feature_names is not None and len(feature_names) != self.problem.n_features:
+            raise ValueError(f"feature_names has {len(feature_names)} names, expected {self.problem.n_features}")
+        coefs = self.coefs.tocsr()
+        largest = abs(coefs).max(axis=1).toarray().ravel()
+        shown = np.argsort(-largest, kind="stable")[: min(max(_MOST_DRAWN, n_named), np.count_nonzero(largest))]
+        names = [f"feature {j}" if feature_names is None else str(feature_names[j]) for j in shown[:n_named]]
+        # at alpha = 0 there is no place on a logarithmic axis
+        drawn = self.alphas > 0
+        return path_figure(self.alphas[drawn], coefs[shown].toarray()[:, drawn], names, self.nonzeros[drawn])
+
+    def _n_rows(self) -> float:
+        """Samples; rows of weight 0 are none."""
+        weights = self.problem.row_weights
+        return float(self.problem.n_samples if weights is None else np.count_nonzero(weights))
+
+    def _minus_two_log_likelihood(self) -> Array:
+        n, loss = self._n_rows(), self._each("loss")
+        if self.problem.loss.name == "logistic":
+            return 2 * n * loss
+        if self.problem.loss.name == "squared":
+            with np.errstate(divide="ignore"):
+                return n * np.log(2 * loss)  # the variance is estimated too; constants left out
+        raise ValueError(f"loss={self.problem.loss.name!r} belongs to no likelihood; squared and logistic do")
+
+
+def solve_path(
+    problem: Problem,
+    alphas: ArrayLike | None = None,
+    *,
+    n_alphas: int = 100,
+    eps: float = 1e-3,
+    max_nonzeros: int | None = None,
+    early_stop: bool = False,
+    tol: float = 1e-4,
+    max_iter: int | None = None,
+    max_seconds: float | None = None,
+    n_threads: int | None = None,
+    keep_duals: bool = False,
+    callback: Callable[[PathPoint], bool | None] | None = None,
+) -> Path:
+    """Solves ``problem`` at every alpha of a path, the largest first, and proves each.
+
+    Parameters
+    ----------
+    problem : its own alpha does not matter
+    alphas : any order; None: ``n_alphas`` of them, from alpha_max down to eps·alpha_max, equally spaced in log
+    max_nonzeros : the path ends with the first point that has more
+    early_stop : end the path as glmnet does: when 99.9 % of the null model's loss is explained, or a step down the
+        path explains less than 1e-5 more of it
+    tol : of each point, as in ``solve``
+    max_iter : of each point (1000)
+    max_seconds : of the whole path
+    keep_duals : keep the dual point of each alpha (n numbers each), to check the gaps with ``problem.duality_gap``
+    callback : called with each PathPoint; returning True ends the path
+
+    Ctrl-C returns the path as far as it got, the last point as good as it was, with status "interrupted".
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
+    threads = resolve_threads(n_threads)
+    check_limits(tol, max_iter, max_seconds)
+    if max_nonzeros is not None:
+        whole("max_nonzeros", max_nonzeros, 0)
+    began = time.perf_counter()
+    grid = _grid(problem, alphas, n_alphas, eps)
+    run = _Run(problem.with_alpha(grid[0]), grid[-1], tol, _MAX_ITER if max_iter is None else max_iter, threads)
+    run.until = began + (float("inf") if max_seconds is None else float(max_seconds))
+    points: list[PathPoint] = []
+    ended = ""
+    for alpha in grid:
+        point = run.point_at(float(alpha), keep_duals)
+        points.append(point)
+        rules = (
+            callback is not None and callback(point) is True,
+            max_nonzeros is not None and len(point.values) > max_nonzeros,
+            early_stop and _is_explained(points, run.null_loss),
+        )
+        if point.status in ("interrupted", "max_seconds"):
+            ended = point.status
+        elif any(rules):
+            ended = "stopped"
+        if ended:
+            break
+    others = [point.status for point in points if point.status != "converged"]
+    status = others[0] if others else ended or "converged"
+    return Path(problem, points, run.null_loss, status, _message(status, points, grid), time.perf_counter() - began)
+
+
+class _Run:
+    """The solver on its way down the path."""
+
+    def __init__(self, problem: Problem, least_alpha: float, tol: float, max_iter: int, n_threads: int) -> None:
+        self.problem, self.tol, self.max_iter = problem, tol, max_iter
+        self.until = float("inf")
+        null = problem.null_model
+        self.null_loss = null.objective - 0.5 * problem.l2 * float(np.sum(null.coef**2))
+        self.model = CpuModel(problem, n_threads)
+        self.engine: _core.WorkingSet = self.model.working_set(0, None, tol, null.objective, least_alpha)
+        self.coef = null.full_coef(problem.n_features)
+        self.intercept = null.intercept
+        self.started = False
+
+    def point_at(self, alpha: float, keep_dual: bool) -> PathPoint:
+        engine, began, before = self.engine, time.perf_counter(), self.engine.n_iter
+        status = ""
+        try:
+            if self.started:
+                interrupted = engine.lower_alpha(alpha)
+            else:
+                interrupted = engine.start(self.coef, self.intercept)
+                self.started = True
+            status = "interrupted" if interrupted else ""
+            while not status:
+                status = self._status(before)
+                if not status:
+                    improved, interrupted = engine.step()
+                    status = "interrupted" if interrupted else "" if improved else "stalled"
+        except KeyboardInterrupt:
+            status = "interrupted"
+        dual_value, dual = engine.dual_value, engine.dual if keep_dual else None
+        here = self.problem.with_alpha(alpha)
+        if status in ("max_iter", "stalled"):
+            engine.certify()
+            dual_value = engine.dual_value
+            if engine.objective - dual_value > self.tol * engine.f_null:
+                point, value = scaled_dual_point(here, np.array(engine.predictions), CpuModel(here, 1))
+                if value > dual_value:
+                    dual_value, dual = value, point
+        gap = engine.objective - dual_value
+        gap = 0.0 if abs(gap) <= 1e-13 * engine.objective or engine.explained else gap
+        if status in ("max_iter", "stalled") and gap <= self.tol * engine.f_null:
+            status = "converged"
+        features = engine.support()
+        values = self.coef[features]
+        penalty = here.penalty_at(features).value(values)
+        return PathPoint(
+            alpha, features, values, engine.intercept, engine.objective, gap, engine.objective - penalty,
+            engine.n_iter - before, time.perf_counter() - began, status, None if dual is None else np.array(dual),
+        )  # fmt: skip
+
+    def _status(self, before: int) -> str:
+        engine = self.engine
+        if engine.objective - engine.dual_value <= self.tol * engine.f_null or engine.explained:
+            return "converged"
+        if engine.n_iter - before >= self.max_iter:
+            return "max_iter"
+        return "max_seconds" if time.perf_counter() >= self.until else ""
+
+
+def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float) -> Array:
+    if alphas is not None:
+        grid = np.asarray(alphas, dtype=np.float64)
+        if grid.ndim != 1 or len(grid) == 0 or not np.all(np.isfinite(grid)) or np.any(grid < 0):
+            raise ValueError("alphas must be a list of finite numbers of at least 0, one or more")
+        return np.sort(grid)[::-1]
+    n_alphas = whole("n_alphas", n_alphas, 1)
+    if not 0 < number("eps", eps) < 1:
+        raise ValueError(f"eps={eps!r} must lie above 0 and below 1: the last alpha as a part of the first")
+    largest = problem.alpha_max
+    if largest == 0:  # nothing to explain: any alpha gives the null model
+        return np.zeros(1)
+    return np.asarray(largest * np.geomspace(1.0, eps, n_alphas))
+
+
+def _is_explained(points: list[PathPoint], null_loss: float) -> bool:
+    """glmnet's rule."""
+    if not null_loss > 0:
+        return True
+    share = 1 - points[-1].loss / null_loss
+    if share > _ENOUGH_EXPLAINED:
+        return True
+    if len(points) < _FIRST_STOP:
+        return False
+    return (points[-2].loss - points[-1].loss) / null_loss < _LEAST_MORE * share
+
+
+def _message(status: str, points: list[PathPoint], grid: Array) -> str:
+    got = f"{len(points)} of {len(grid)} alphas"
+    if status == "converged":
+        return f"converged at {got}"
+    if status == "stopped":
+        return f"ended after {got}, as asked for"
+    where = next((point.alpha for point in points if point.status == status), grid[-1])
+    advice = {
+        "max_iter": "raise max_iter or tol",
+        "max_seconds": "raise max_seconds or tol, or ask for fewer alphas",
+        "stalled": "raise tol, and rescale X and y if their values are far from 1",
+    }.get(status, "the points so far are returned")
+    return f"{status} at alpha={where:.3g} ({got}): {advice}"
