@@ -162,8 +162,9 @@ def test_peers_are_found_by_name_and_take_the_whole_grid(data, peer):
     assert np.all(np.diff(small.alphas) < 0)
 
 
-def test_scikit_learns_path_is_asked_for_the_same_problem(data):
-    peer = find_peer("sklearn")
+@pytest.mark.parametrize("name", ["sklearn", "blockgreedy"])
+def test_a_path_is_asked_for_the_same_problem(data, name):
+    peer = find_peer(name)
     alphas = grid(data, "squared", 5, 0.05)
     coefs = peer.answer(peer.fit(peer.prepare(peer.cell(data, "squared", alphas), 1), 1e-8))
     best = [bg.solve(bg.Problem(data.X.tocsc(), data.target, alpha=a), tol=1e-9).objective for a in alphas]

@@ -78,7 +78,15 @@ class CelerLassoCV(SklearnLassoCV):
     max_iter = 100  # its default: subproblems
 
     def prepare(self, cell: CvCell, n_threads: int) -> Any:
-        from celer import LassoCV
+        import celer
+        from sklearn.linear_model._coordinate_descent import LinearModelCV
+
+        class LassoCV(celer.LassoCV):  # type: ignore[misc]
+            """Its own constructor passes an argument that scikit-learn 1.9 has dropped; the defaults are celer's."""
+
+            def __init__(self, **options: Any) -> None:
+                LinearModelCV.__init__(self, **options)
+                self.max_epochs, self.p0, self.prune = 50_000, 10, True
 
         return columns(cell.X), cell, LassoCV, {"n_jobs": n_threads}
 
