@@ -120,10 +120,10 @@ def test_a_cut_off_is_a_cut_off_unless_a_time_was_shown_before():
 
 def test_ours_is_compared_with_the_fastest_peer_that_finished(tmp_path):
     rows = [
-        row("blockgreedy-2", 2.0, peak=0.7, curve_error=1e-4, chosen=0.1, load=0.0),
-        row("a-1", 9.0, curve_error=1e-3, chosen=0.2, load=0.0),
-        row("b-1", 12.0, curve_error=1e-3, chosen=0.2, load=0.0),
-        dataclasses.replace(BLANK, solver="c-1", status="limit", load=0.0),
+        row("blockgreedy-2", 2.0, peak=0.7, curve_error=1e-4, chosen=0.1, others=0.0),
+        row("a-1", 9.0, curve_error=1e-3, chosen=0.2, others=0.0),
+        row("b-1", 12.0, curve_error=1e-3, chosen=0.2, others=0.0),
+        dataclasses.replace(BLANK, solver="c-1", status="limit", others=0.0),
     ]
     write_table(tmp_path / "cv.csv", Row, rows)
     rows = read_table(tmp_path / "cv.csv", Row)

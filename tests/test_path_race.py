@@ -16,6 +16,7 @@ from benchmarks.paths.cell import PathCell, grid, objectives, worst_error
 from benchmarks.paths.measure import Row, Runner
 from benchmarks.paths.peers import PEERS, find_peer
 from benchmarks.paths.reference import reference
+from benchmarks.quiet import cores_in_use, wait_for_quiet
 from benchmarks.race.problems import Data
 from benchmarks.race.worker import PassedLimit
 from benchmarks.table import read_table, write_table
@@ -130,7 +131,7 @@ def test_rows_survive_their_file(tmp_path: Path):
     rows = [row("a-1", 1.5, 2e-6, tolerance=1e-3, message="a, b"), BLANK]
     write_table(tmp_path / "paths.csv", Row, rows)
     read = read_table(tmp_path / "paths.csv", Row)
-    assert read[0] == dataclasses.replace(rows[0], load=read[0].load)
+    assert read[0] == dataclasses.replace(rows[0], others=read[0].others)
     assert math.isnan(read[1].error)
 
 
@@ -169,3 +170,12 @@ def test_a_path_is_asked_for_the_same_problem(data, name):
     coefs = peer.answer(peer.fit(peer.prepare(peer.cell(data, "squared", alphas), 1), 1e-8))
     best = [bg.solve(bg.Problem(data.X.tocsc(), data.target, alpha=a), tol=1e-9).objective for a in alphas]
     assert worst_error(objectives(data, "squared", alphas, coefs), np.array(best), data.f_null("squared"))[0] <= 1e-6
+
+
+def test_a_busy_machine_is_waited_for_but_not_for_ever():
+    seen = iter([1.5, 0.9, 0.1, 2.0])
+    assert wait_for_quiet(0.3, 0.01, lambda: 1.5) == 1.5
+    assert wait_for_quiet(0.3, 0.0, lambda: next(seen)) == 1.5
+    assert wait_for_quiet(1.0, 60.0, lambda: next(seen)) == 0.9
+    used = cores_in_use(0.05)
+    assert math.isnan(used) or 0 <= used <= 4096

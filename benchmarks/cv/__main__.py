@@ -6,12 +6,13 @@ import argparse
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
-from ..paths.__main__ import load_average
 from ..paths.cell import grid
+from ..quiet import wait_for_quiet
 from ..race import problems
 from ..race.__main__ import RESULTS, configuration
 from ..race.measure import Settings as RaceSettings
@@ -36,6 +37,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one cross-validation")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of one below 10 s")
     parser.add_argument("--memory", type=float, default=12.0, help="GB that one solver may allocate")
+    parser.add_argument("--quiet", type=float, default=0.3, help="cores that others may use when a fit begins …")
+    parser.add_argument("--wait", type=float, default=0.0, help="… or it waits, but not longer than this (seconds)")
     parser.add_argument("--again", action="store_true", help="run also what has run before, and replace it")
     parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
@@ -74,6 +77,7 @@ def main() -> None:
 def race_problem(name: str, peers: list[Peer], options: argparse.Namespace, console: Console) -> None:
     data = problems.load(name)
     path = options.results / "cv.csv"
+    others = partial(wait_for_quiet, options.quiet, options.wait)
     folds = make_folds(data.label, options.folds)
     console.rule(str(data))
     with tempfile.TemporaryDirectory(prefix="cv-") as folder:
@@ -89,7 +93,7 @@ def race_problem(name: str, peers: list[Peer], options: argparse.Namespace, cons
             workers = {solver.label: Worker(solver, options.memory) for solver in racing}
             try:
                 new = race_cell(
-                    name, Path(folder), cell, expected, workers, options.limit, options.repeats, load_average,
+                    name, Path(folder), cell, expected, workers, options.limit, options.repeats, others,
                     console.print,
                 )  # fmt: skip
             finally:

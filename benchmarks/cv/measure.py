@@ -35,7 +35,7 @@ class Row:
     chosen: float = math.nan  # alpha / alpha_max
     peak: float = math.nan  # memory that the fit added, in matrices; ours only
     limit: float = math.nan
-    load: float = math.nan  # of the machine, when the fit began
+    others: float = math.nan  # cores that others used in the second before the fit
     message: str = ""
 
     @property
@@ -50,7 +50,7 @@ class Runner:
     alpha_max: float
     row: Row
     most_repeats: int
-    load: Callable[[], float]
+    others: Callable[[], float]
     seconds: list[float] = field(default_factory=list)
     done: bool = False
 
@@ -64,7 +64,7 @@ class Runner:
             self.fail(error)
 
     def step(self, limit: float) -> None:
-        load = self.load()
+        others = self.others()
         try:
             seconds, (curve, chosen), details = self.worker.ask(limit, "fit", self.row.tolerance)
         except FitFailed as error:
@@ -78,7 +78,7 @@ class Runner:
             repeats=len(self.seconds),
             curve_error=curve_error(curve, self.expected),
             chosen=chosen / self.alpha_max,
-            load=load,
+            others=others,
             **details,
         )
         self.done = self.row.repeats >= repeats_wanted(self.row.seconds, self.most_repeats)
@@ -86,7 +86,7 @@ class Runner:
     def fail(self, error: FitFailed) -> None:
         if not self.seconds:  # a repeat that failed takes nothing from what was shown before
             status = "limit" if isinstance(error, PassedLimit) else "failed"
-            self.row = replace(self.row, status=status, message=" ".join(str(error).split()), load=self.load())
+            self.row = replace(self.row, status=status, message=" ".join(str(error).split()))
         self.done = True
 
 
@@ -98,7 +98,7 @@ def race_cell(
     workers: dict[str, Worker],
     limit: float,
     most_repeats: int,
-    load: Callable[[], float],
+    others: Callable[[], float],
     say: Callable[[str], None] = print,
 ) -> list[Row]:
     eps = float(f"{cell.alphas[-1] / cell.alphas[0]:.6g}")
@@ -108,7 +108,7 @@ def race_cell(
             name, cell.loss, len(cell.alphas), eps, int(cell.folds.max()) + 1, label, "", worker.solver.n_threads,
             worker.solver.peer.tolerances[-1], "failed", limit=limit,
         )  # fmt: skip
-        runners.append(Runner(worker, expected, float(cell.alphas[0]), row, most_repeats, load))
+        runners.append(Runner(worker, expected, float(cell.alphas[0]), row, most_repeats, others))
     for each in runners:
         each.open(folder, cell)
     order = random.Random(0)

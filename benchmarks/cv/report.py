@@ -49,13 +49,13 @@ def headline(rows: list[Row]) -> list[str]:
 
 
 def everybody(rows: list[Row]) -> list[str]:
-    lines = ["| cross-validation | solver | time | curve off by | alpha chosen / alpha_max | load |"]
+    lines = ["| cross-validation | solver | time | curve off by | alpha chosen / alpha_max | cores others used |"]
     lines.append("|---|---|---|---|---|---|")
     for (problem, loss), own in by_cell(rows).items():
         for row in sorted(own, key=lambda row: (not row.solver.startswith(OURS), row.solver)):
             shown = {"ok": seconds(row.seconds), "limit": f"cut off ({row.limit:.0f} s)"}.get(row.status, "failed")
             what = f"{row.curve_error:.1e} | {row.chosen:.3g}" if row.status == "ok" else "– | –"
-            lines.append(f"| {problem}, {loss} | {row.solver} | {shown} | {what} | {row.load:.1f} |")
+            lines.append(f"| {problem}, {loss} | {row.solver} | {shown} | {what} | {row.others:.1f} |")
     return [*lines, ""]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
+from ..quiet import wait_for_quiet
 from ..race import problems
 from ..race.__main__ import RESULTS, configuration
 from ..race.measure import Settings as RaceSettings
@@ -36,6 +37,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--patience", type=float, default=math.inf, help="… and times the cell's fastest peer so far")
     parser.add_argument("--repeats", type=int, default=3, help="timed runs of a path below 10 s")
     parser.add_argument("--memory", type=float, default=12.0, help="GB that one solver may allocate")
+    parser.add_argument("--quiet", type=float, default=0.3, help="cores that others may use when a path begins …")
+    parser.add_argument("--wait", type=float, default=0.0, help="… or it waits, but not longer than this (seconds)")
     parser.add_argument("--again", action="store_true", help="run also what has run before, and replace it")
     parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
@@ -51,10 +54,6 @@ def solvers_for(peers: list[Peer], data: problems.Data, loss: str, options: argp
             found += [Solver(peer, k) for k in ([1, most] if alone else [most])]
     wanted = options.solvers
     return [s for s in found if wanted is None or any(s.label.startswith(start) for start in wanted)]
-
-
-def load_average() -> float:
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else math.nan
 
 
 def still_wanted(rows: list[Row], solver: str, limit: float) -> bool:
@@ -92,6 +91,7 @@ def race_problem(
 ) -> None:
     data = problems.load(name)
     path = options.results / "paths.csv"
+    others = partial(wait_for_quiet, options.quiet, options.wait)
     settings = Settings(options.limit, options.repeats, options.patience)
     console.rule(str(data))
     with tempfile.TemporaryDirectory(prefix="paths-") as folder:
@@ -109,7 +109,7 @@ def race_problem(
             for solver in racing:
                 workers.setdefault(solver.label, Worker(solver, options.memory))
             chosen = {solver.label: workers[solver.label] for solver in racing}
-            new = race_cell(data, Path(folder), loss, alphas, best, chosen, settings, load_average, console.print)
+            new = race_cell(data, Path(folder), loss, alphas, best, chosen, settings, others, console.print)
             replaced = {row.solver for row in new}
             kept = [row for row in read_table(path, Row) if row.cell != (name, loss) or row.solver not in replaced]
             write_table(path, Row, sorted(kept + new, key=lambda row: (row.problem, row.loss)))

@@ -45,7 +45,7 @@ class Row:
     nonzeros: int = 0  # at the last alpha
     solver_status: str = ""
     limit: float = math.nan  # seconds it was given
-    load: float = math.nan  # of the machine, when the path began: one minute's average
+    others: float = math.nan  # cores that others used in the second before the path began
     message: str = ""
 
     @property
@@ -81,7 +81,7 @@ class Runner:
     judge: Callable[[Any], tuple[float, int]]
     blank: Row
     most_repeats: int
-    load: Callable[[], float]
+    others: Callable[[], float]
     position: int = 0
     seconds: list[float] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Runner:
 
     def step(self, allowed: float) -> None:
         """One path of at most ``allowed`` seconds."""
-        self.blank = replace(self.blank, limit=allowed, load=self.load())
+        self.blank = replace(self.blank, limit=allowed, others=self.others())
         try:
             seconds, coefs, details = self.worker.ask(allowed, "fit", self.tolerance)
         except FitFailed as error:
@@ -158,7 +158,7 @@ def race_cell(
     best: Array,
     workers: dict[str, Worker],
     settings: Settings,
-    load: Callable[[], float],
+    others: Callable[[], float],
     say: Callable[[str], None] = print,
 ) -> list[Row]:
     """All rows of one cell; ``best`` is f* at each alpha."""
@@ -174,7 +174,7 @@ def race_cell(
             data.name, loss, len(alphas), eps, label, "", worker.solver.n_threads, math.nan, "failed",
             limit=settings.limit,
         )  # fmt: skip
-        runners.append(Runner(worker, judge, blank, settings.most_repeats, load))
+        runners.append(Runner(worker, judge, blank, settings.most_repeats, others))
     for each in runners:
         each.open(folder, alphas)
         if each.done:

@@ -98,8 +98,9 @@ def summary(rows: list[Row], about: dict[str, Any]) -> str:
         f"within {TARGET:g}·f(0) of the optimum. The number after a solver's name is its number of threads.",
         "",
     ]
-    busy = max((row.load for row in rows if not math.isnan(row.load)), default=0.0)
-    lines += [f"Load of the machine when a path began: at most {busy:.1f}.", ""]
+    busy = [row.others for row in rows if not math.isnan(row.others)]
+    if busy:
+        lines += [f"Cores that others used when a path began: median {median(busy):.1f}, most {max(busy):.1f}.", ""]
     return "\n".join([*lines, *headline(rows), *everybody(rows)])
 
 
