@@ -46,6 +46,10 @@ class Session:
     def __del__(self) -> None:
         self.process.kill()
         self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self.folder.cleanup()
 
     def ask(self, *words: object) -> float:
         """Seconds of what was asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -163,13 +164,31 @@ def test_peers_are_found_by_name_and_take_the_whole_grid(data, peer):
     assert np.all(np.diff(small.alphas) < 0)
 
 
-@pytest.mark.parametrize("name", ["sklearn", "blockgreedy"])
-def test_a_path_is_asked_for_the_same_problem(data, name):
+NEEDS_R = pytest.mark.skipif(shutil.which("Rscript") is None, reason="Rscript is not installed")
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        ("sklearn", "squared"),
+        ("blockgreedy", "squared"),
+        ("blockgreedy", "logistic"),
+        pytest.param("glmnet", "squared", marks=NEEDS_R),
+        pytest.param("glmnet", "logistic", marks=NEEDS_R),
+    ],
+)
+def test_a_path_is_asked_for_the_same_problem(data, name, loss):
     peer = find_peer(name)
-    alphas = grid(data, "squared", 5, 0.05)
-    coefs = peer.answer(peer.fit(peer.prepare(peer.cell(data, "squared", alphas), 1), 1e-8))
-    best = [bg.solve(bg.Problem(data.X.tocsc(), data.target, alpha=a), tol=1e-9).objective for a in alphas]
-    assert worst_error(objectives(data, "squared", alphas, coefs), np.array(best), data.f_null("squared"))[0] <= 1e-6
+    if name == "glmnet":
+        try:
+            peer.version()
+        except ModuleNotFoundError as error:
+            pytest.skip(str(error))
+    alphas = grid(data, loss, 5, 0.05)
+    coefs = peer.answer(peer.fit(peer.prepare(peer.cell(data, loss, alphas), 1), 1e-9))
+    problem = bg.Problem(data.X.tocsc(), data.y(loss), loss=loss, alpha=1.0)
+    best = [bg.solve(problem.with_alpha(alpha), tol=1e-9).objective for alpha in alphas]
+    assert worst_error(objectives(data, loss, alphas, coefs), np.array(best), data.f_null(loss))[0] <= 1e-6
 
 
 def test_a_busy_machine_is_waited_for_but_not_for_ever():
