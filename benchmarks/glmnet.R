@@ -5,7 +5,8 @@
 #   path FAMILY TYPE THRESH        one path; its coefficients go to FOLDER/beta_*.bin
 #   cv   FAMILY TYPE THRESH CORES  cv.glmnet over the folds; its curve goes to FOLDER/curve.bin
 #
-# Answers: "done SECONDS", of the fit alone, or "failed MESSAGE". thresh 0 leaves glmnet's default.
+# Answers: "done SECONDS CPU_SECONDS", of the fit alone, or "failed MESSAGE". CPU_SECONDS are without the processes of
+# parallel folds. thresh 0 leaves glmnet's default.
 
 suppressPackageStartupMessages(library(glmnet))
 glmnet.control(fdev = 0, devmax = 1) # all alphas, however much deviance is explained
@@ -38,8 +39,10 @@ load_data <- function(where) {
 
 timed <- function(expression) {
   began <- Sys.time()
+  began_cpu <- proc.time()
   result <- expression # evaluated here
-  list(result = result, seconds = as.numeric(Sys.time() - began, units = "secs"))
+  cpu <- sum((proc.time() - began_cpu)[c("user.self", "sys.self")])
+  list(result = result, seconds = c(as.numeric(Sys.time() - began, units = "secs"), cpu))
 }
 
 options_of <- function(family, type, thresh) {
@@ -85,7 +88,7 @@ while (length(line <- readLines(input, n = 1)) > 0) {
       seconds <- switch(words[1],
         load = {
           load_data(words[2])
-          0
+          c(0, 0)
         },
         path = fit_path(words[2], words[3], as.numeric(words[4])),
         cv = fit_cv(words[2], words[3], as.numeric(words[4]), as.integer(words[5]))

@@ -51,12 +51,13 @@ class Session:
                 pipe.close()
         self.folder.cleanup()
 
-    def ask(self, *words: object) -> float:
-        """Seconds of what was asked for."""
+    def ask(self, *words: object) -> tuple[float, float]:
+        """Seconds of what was asked for, by the clock and of the processor."""
         assert self.process.stdin is not None
         self.process.stdin.write("\t".join(map(str, words)) + "\n")
         self.process.stdin.flush()
-        return float(self.listen())
+        seconds, cpu_seconds = map(float, self.listen().split())
+        return seconds, cpu_seconds
 
     def listen(self) -> str:
         assert self.process.stdout is not None

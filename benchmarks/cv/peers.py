@@ -147,7 +147,7 @@ class CvGlmnet(CvPeer):
 
     def fit(self, prepared: Any, tolerance: float) -> Any:
         session, loss, n_threads = prepared
-        seconds = session.ask("cv", glmnet.FAMILIES[loss], self.types[loss], tolerance, n_threads)
+        seconds, _ = session.ask("cv", glmnet.FAMILIES[loss], self.types[loss], tolerance, n_threads)
         self.details = {"seconds": seconds}
         curve = session.read("curve")
         return curve / 2 if loss == "logistic" else curve, session.read("chosen")[0]  # a deviance is twice a loss

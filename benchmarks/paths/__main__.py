@@ -109,10 +109,15 @@ def race_problem(
             for solver in racing:
                 workers.setdefault(solver.label, Worker(solver, options.memory))
             chosen = {solver.label: workers[solver.label] for solver in racing}
-            new = race_cell(data, Path(folder), loss, alphas, best, chosen, settings, others, console.print)
-            replaced = {row.solver for row in new}
-            kept = [row for row in read_table(path, Row) if row.cell != (name, loss) or row.solver not in replaced]
-            write_table(path, Row, sorted(kept + new, key=lambda row: (row.problem, row.loss)))
+            keep = partial(add_rows, path)
+            race_cell(data, Path(folder), loss, alphas, best, chosen, settings, others, keep, console.print)
+
+
+def add_rows(path: Path, new: list[Row]) -> None:
+    """Into the file, in place of what these solvers showed in these cells before."""
+    replaced = {(row.cell, row.solver) for row in new}
+    kept = [row for row in read_table(path, Row) if (row.cell, row.solver) not in replaced]
+    write_table(path, Row, sorted(kept + new, key=lambda row: (row.problem, row.loss, row.solver)))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ class Row:
     status: str  # "ok", "limit" or "failed"
     seconds: float = math.nan  # median of the repeats
     repeats: int = 0
+    cpu_seconds: float = math.nan  # of all threads, in the last repeat: what a busy machine disturbs less
     error: float = math.nan  # worst over the alphas of (f(w) − f*)/f(0)
     worst_at: int = -1  # the alpha that has it
     nonzeros: int = 0  # at the last alpha
@@ -159,9 +160,10 @@ def race_cell(
     workers: dict[str, Worker],
     settings: Settings,
     others: Callable[[], float],
+    keep: Callable[[list[Row]], None],
     say: Callable[[str], None] = print,
-) -> list[Row]:
-    """All rows of one cell; ``best`` is f* at each alpha."""
+) -> None:
+    """All solvers of one cell; ``best`` is f* at each alpha. ``keep`` gets a solver's rows as soon as it is done."""
     f_null = data.f_null(loss)
 
     def judge(coefs: Any) -> tuple[float, int]:
@@ -175,10 +177,15 @@ def race_cell(
             limit=settings.limit,
         )  # fmt: skip
         runners.append(Runner(worker, judge, blank, settings.most_repeats, others))
+
+    def finish(runner: Runner) -> None:
+        say(f"  {runner.blank.solver}: {describe(runner.rows[-1])}")
+        keep(runner.rows)
+
     for each in runners:
         each.open(folder, alphas)
         if each.done:
-            say(f"  {each.blank.solver}: {describe(each.rows[-1])}")
+            finish(each)
     order = random.Random(0)
     while active := [each for each in runners if not each.done]:
         order.shuffle(active)
@@ -186,8 +193,7 @@ def race_cell(
             seen = times(row for other in runners for row in other.rows if not row.solver.startswith(OURS))
             each.step(min(settings.limit, max(10.0, settings.patience * min(seen.values(), default=math.inf))))
             if each.done:
-                say(f"  {each.blank.solver}: {describe(each.rows[-1])}")
-    return [row for each in runners for row in each.rows]
+                finish(each)
 
 
 def describe(row: Row) -> str:

@@ -22,6 +22,7 @@ from .cell import Array, PathCell
 class PathPeer(Peer):
     registry = __name__
     default_tolerance = None
+    count_cpu = True
 
     def cell(self, data: Data, loss: Loss, question: Array) -> PathCell:
         return PathCell(data.X, data.y(loss), loss, question)
@@ -128,7 +129,8 @@ class Glmnet(PathPeer):
 
     def fit(self, prepared: Any, tolerance: float) -> Any:
         session, family, kind = prepared
-        self.details = {"seconds": session.ask("path", family, kind, tolerance)}
+        seconds, cpu_seconds = session.ask("path", family, kind, tolerance)
+        self.details = {"seconds": seconds, "cpu_seconds": cpu_seconds}
         return session.coefs()
 
 

@@ -64,9 +64,11 @@ def serve(connection: Connection, registry: str, peer_name: str, n_threads: int,
             else:
                 gc.collect()
                 peer.details = {}
-                began = time.perf_counter()
+                began, began_cpu = time.perf_counter(), time.process_time()
                 found = peer.fit(prepared, *arguments)
-                seconds = time.perf_counter() - began
+                seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+                if peer.count_cpu:
+                    peer.details.setdefault("cpu_seconds", cpu_seconds)
                 # a peer in a process of its own has its own clock
                 answer = peer.details.pop("seconds", seconds), peer.answer(found), peer.details
             connection.send(("done", answer))

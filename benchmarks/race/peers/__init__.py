@@ -50,6 +50,7 @@ class Peer:
     relative_to_alpha: bool = (
         False  # the package's tolerance is absolute and the tolerances above are multiples of alpha
     )
+    count_cpu: bool = False  # whether the seconds of all its threads are among the details
     max_features: int | None = None  # where a p × p matrix would be formed
     details: dict[str, Any]  # what the last fit said of itself
 
