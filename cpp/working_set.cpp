@@ -60,12 +60,12 @@ class Solver final : public WorkingSet {
 
   void alpha_fell(double fall) override {
     Clock clock(*this, Phase::gradients);
+    for (std::int32_t j : support) objective -= fall * target_.penalty.weight(j) * std::fabs(w_[j]);
     candidates_.lower_thresholds(fall);
+    clock.next(Phase::rows);
+    extrapolate(fall);
+    clock.next(Phase::gradients);
     look();
-    for (const Looked& entry : found_.support) {
-      if (w_[entry.feature] != 0)
-        objective -= fall * target_.penalty.weight(entry.feature) * std::fabs(w_[entry.feature]);
-    }
     // What the last alpha taught of how far the end is says nothing of this one.
     failed_ = last_decrease_ = infinity;
     n_waits_ = n_idle_ = n_tiny_ = 0;
@@ -131,6 +131,42 @@ class Solver final : public WorkingSet {
     candidates_.look(theta_.data(), w_, moved_, room(), found_);
     moved_.fill(0);
     stale_ = false;
+  }
+
+  // Weights go on as they went from the last alpha but one to the last: for the squared loss, where they are
+  // piecewise linear in alpha, that is the solution unless the support changes.
+  void extrapolate(double fall) {
+    const double share = last_fall_ > 0 ? fall / last_fall_ : 0.0;
+    std::vector<ModelColumn>& columns = model_.columns;
+    columns.clear();
+    if (target_.fit_intercept) {
+      columns.push_back({-1,
+                         true,
+                         0,
+                         0,
+                         0,
+                         0,
+                         intercept,
+                         intercept + share * (intercept - last_intercept_),
+                         {0, 0, -infinity, infinity}});
+    }
+    auto last = last_weights_.begin();
+    for (std::int32_t j : support) {
+      while (last != last_weights_.end() && last->feature < j) ++last;
+      const double from = last != last_weights_.end() && last->feature == j ? last->step : 0.0;
+      const CoordinatePenalty penalty = target_.penalty.at(j);
+      double to = std::clamp(w_[j] + share * (w_[j] - from), penalty.lower, penalty.upper);
+      if (penalty.l1 > 0 && to * w_[j] < 0) to = 0;
+      columns.push_back({j, false, 0, 0, 0, 0, w_[j], to, penalty});
+    }
+    last_weights_.clear();
+    for (std::int32_t j : support) last_weights_.push_back({j, w_[j]});
+    last_intercept_ = intercept;
+    last_fall_ = fall;
+    if (!(share > 0) || support.empty()) return;
+    accumulate_direction();
+    const double trial = objective_at(1);
+    if (trial < objective) take_step(1, trial, true);
   }
 
   class Clock {
@@ -568,6 +604,8 @@ class Solver final : public WorkingSet {
   Travel moved_{};  // θ, since the last look
   std::vector<Looked> chosen_;
   std::vector<Move> moving_;
+  std::vector<Move> last_weights_;  // at the last alpha: feature and weight
+  double last_intercept_ = 0, last_fall_ = 0;
   bool hopeful_ = false;
   std::vector<double> candidate_;  // for the dual point
   Travel candidate_moved_{};       // its distance from the θ of the last look

@@ -39,10 +39,18 @@ def test_python_in_the_page_on_the_theory_runs_and_gives_what_its_comments_say(c
     assert "converged" in printed or printed.startswith("0.0903")
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", CLUSTERING, flags=re.DOTALL))
-def test_python_in_the_page_on_clustering_runs(code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "code"),
+    [
+        (page.name, code)
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        if page.name != "theory.md"
+        for code in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    ],
+)
+def test_python_in_the_docs_runs(page, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "clustering.md", "exec"), {})
+    exec(compile(code, page, "exec"), {})
 
 
 @pytest.mark.parametrize("command", COMMANDS)

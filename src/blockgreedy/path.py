@@ -19,10 +19,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
-from blockgreedy.certificate import scaled_dual_point
 from blockgreedy.options import number, whole
 from blockgreedy.problem import Problem
 from blockgreedy.solve import Solution, check_limits, solve
+from blockgreedy.working_set import MAX_ITER, prove
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MAX_ITER, _MOST_DRAWN = 1000, 200
+_MOST_DRAWN = 200
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
 
@@ -245,26 +245,28 @@ def solve_path(
         whole("max_nonzeros", max_nonzeros, 0)
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps)
-    run = _Run(problem.with_alpha(grid[0]), grid[-1], tol, _MAX_ITER if max_iter is None else max_iter, threads)
+    run = _Run(problem.with_alpha(grid[0]), grid[-1], tol, MAX_ITER if max_iter is None else max_iter, threads)
     run.until = began + (float("inf") if max_seconds is None else float(max_seconds))
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
         point = run.point_at(float(alpha), keep_duals)
         points.append(point)
-        rules = (
-            callback is not None and callback(point) is True,
-            max_nonzeros is not None and len(point.values) > max_nonzeros,
-            early_stop and _is_explained(points, run.null_loss),
-        )
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
-        elif any(rules):
+        elif (max_nonzeros is not None and len(point.values) > max_nonzeros) or (
+            early_stop and _is_explained(points, run.null_loss)
+        ):
             ended = "stopped"
+        if callback is not None:
+            try:
+                ended = "stopped" if callback(point) is True and not ended else ended
+            except KeyboardInterrupt:
+                ended = "interrupted"
         if ended:
             break
     others = [point.status for point in points if point.status != "converged"]
-    status = others[0] if others else ended or "converged"
+    status = ended if ended == "interrupted" else others[0] if others else ended or "converged"
     return Path(problem, points, run.null_loss, status, _message(status, points, grid), time.perf_counter() - began)
 
 
@@ -299,25 +301,15 @@ class _Run:
                     status = "interrupted" if interrupted else "" if improved else "stalled"
         except KeyboardInterrupt:
             status = "interrupted"
-        dual_value, dual = engine.dual_value, engine.dual if keep_dual else None
         here = self.problem.with_alpha(alpha)
-        if status in ("max_iter", "stalled"):
-            engine.certify()
-            dual_value = engine.dual_value
-            if engine.objective - dual_value > self.tol * engine.f_null:
-                point, value = scaled_dual_point(here, np.array(engine.predictions), CpuModel(here, 1))
-                if value > dual_value:
-                    dual_value, dual = value, point
-        gap = engine.objective - dual_value
-        gap = 0.0 if abs(gap) <= 1e-13 * engine.objective or engine.explained else gap
-        if status in ("max_iter", "stalled") and gap <= self.tol * engine.f_null:
-            status = "converged"
+        status, gap, better = prove(here, self.model, engine, self.tol, status)
+        dual = np.array(engine.dual) if keep_dual and better is None else better
         features = engine.support()
         values = self.coef[features]
         penalty = here.penalty_at(features).value(values)
         return PathPoint(
             alpha, features, values, engine.intercept, engine.objective, gap, engine.objective - penalty,
-            engine.n_iter - before, time.perf_counter() - began, status, None if dual is None else np.array(dual),
+            engine.n_iter - before, time.perf_counter() - began, status, dual if keep_dual else None,
         )  # fmt: skip
 
     def _status(self, before: int) -> str:

@@ -13,13 +13,14 @@ from blockgreedy.certificate import scaled_dual_point
 from blockgreedy.trace import Record, Trace
 
 if TYPE_CHECKING:
+    from blockgreedy import _core
     from blockgreedy.backends.cpu import CpuModel
     from blockgreedy.partition import Partition
     from blockgreedy.problem import Problem
 
 Array = NDArray[np.float64]
 
-_MAX_ITER = 1000
+MAX_ITER = 1000
 
 
 def run_working_set(
@@ -51,7 +52,7 @@ def run_working_set(
         coef, intercept = start[0].copy(), start[1]
     engine = model.working_set(n_blocks, partition, tol, -1.0 if null is None else null.objective)
     trace = Trace()
-    limit = _MAX_ITER if max_iter is None else max_iter
+    limit = MAX_ITER if max_iter is None else max_iter
     last_seconds = -np.inf
     status = ""
     stop = False
@@ -106,25 +107,14 @@ def run_working_set(
         status = "interrupted"
     if not trace.records or trace.records[-1].iteration != engine.n_iter:
         record(True)
-    objective = engine.objective
-    if status not in ("converged", "interrupted"):
-        engine.certify()
-    dual_value = engine.dual_value
-    dual = engine.release_dual()
-    if status not in ("converged", "interrupted") and objective - dual_value > tol * engine.f_null:
-        point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
-        if value > dual_value:
-            dual, dual_value = point, value
-    gap = objective - dual_value
-    gap = 0.0 if abs(gap) <= 1e-13 * objective or engine.explained else gap  # rounding, of either sign
-    if status not in ("converged", "interrupted") and gap <= tol * engine.f_null:
-        status = "converged"
+    status, gap, better = prove(problem, model, engine, tol, status)
+    dual = engine.release_dual() if better is None else better
     phases = dict(zip(engine.phases, engine.seconds, strict=True))
     seconds = time.perf_counter() - began
     return {
         "coef": coef,
         "intercept": engine.intercept,
-        "objective": objective,
+        "objective": engine.objective,
         "gap": gap,
         "dual": dual,
         "status": status,
@@ -135,6 +125,23 @@ def run_working_set(
         "phase_seconds": phases,
         "trace": trace,
     }
+
+
+def prove(
+    problem: Problem, model: CpuModel, engine: _core.WorkingSet, tol: float, status: str
+) -> tuple[str, float, Array | None]:
+    """(status, gap, dual point where it is not the engine's own) of a solve that ends here, with this status."""
+    unproved = status not in ("converged", "interrupted")
+    if unproved:
+        engine.certify()
+    dual_value, better = engine.dual_value, None
+    if unproved and engine.objective - dual_value > tol * engine.f_null:
+        point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
+        if value > dual_value:
+            better, dual_value = point, value
+    gap = engine.objective - dual_value
+    gap = 0.0 if abs(gap) <= 1e-13 * engine.objective or engine.explained else gap  # rounding, of either sign
+    return "converged" if unproved and gap <= tol * engine.f_null else status, gap, better
 
 
 def _message(status: str, gap: float, f_null: float, tol: float, n_iter: int) -> str:
