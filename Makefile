@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-browser lint format stubs sanitize tsan bench bench-quick bench-report bench-family clean
+.PHONY: demo test test-browser lint format stubs sanitize tsan bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -54,6 +54,15 @@ bench-quick: .venv-bench/built
 
 bench-report: .venv-bench/built
 	.venv-bench/bin/python -m benchmarks.race.report
+
+# Paths of 100 alphas and 5-fold cross-validations against other packages; R's glmnet runs where Rscript has it.
+bench-paths: .venv-bench/built
+	.venv-bench/bin/python -m benchmarks.paths $(RACE)
+	.venv-bench/bin/python -m benchmarks.paths.report
+
+bench-cv: .venv-bench/built
+	.venv-bench/bin/python -m benchmarks.cv $(RACE)
+	.venv-bench/bin/python -m benchmarks.cv.report
 
 # Iterations of the family beside one plain gradient pass.
 bench-family: $(VENV)/built

@@ -6,10 +6,14 @@ around ``fit`` alone; the coefficients travel back and are judged by the parent.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import gc
+import importlib
 import multiprocessing
 import os
 import resource
+import signal
 import time
 import traceback
 import warnings
@@ -17,10 +21,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from . import problems
-from .peers import Solver, find_peer
+from .peers import Solver
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -33,14 +35,15 @@ class PassedLimit(FitFailed):
     pass
 
 
-def serve(connection: Connection, peer_name: str, n_threads: int, memory_gb: float) -> None:
+def serve(connection: Connection, registry: str, peer_name: str, n_threads: int, memory_gb: float) -> None:
     """The worker's side: prepare, warm and fit until told to stop."""
+    os.setsid()  # what the peer starts ends with it
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     warnings.filterwarnings("ignore")
     resource.setrlimit(resource.RLIMIT_DATA, (int(memory_gb * 2**30), resource.RLIM_INFINITY))
-    peer = find_peer(peer_name)
+    peer = importlib.import_module(registry).find_peer(peer_name)
     prepared: Any = None
     cell: Any = None
     while True:
@@ -50,21 +53,24 @@ def serve(connection: Connection, peer_name: str, n_threads: int, memory_gb: flo
             return
         try:
             if order == "prepare":
-                folder, loss, alpha = arguments
+                folder, *question = arguments
                 prepared = None
-                cell = problems.receive(Path(folder)).cell(loss, alpha)
+                cell = peer.cell(problems.receive(Path(folder)), *question)
                 prepared = peer.prepare(cell, n_threads)
                 answer: Any = peer.version()
             elif order == "warm":
-                peer.fit(peer.prepare(cell.small(), n_threads), peer.tolerances[-3])
+                peer.fit(peer.prepare(cell.small(), n_threads), peer.tolerances[-3:][0])
                 answer = None
             else:
                 gc.collect()
                 peer.details = {}
-                began = time.perf_counter()
-                coef = peer.fit(prepared, *arguments)
-                seconds = time.perf_counter() - began
-                answer = seconds, np.array(coef, dtype=np.float64), peer.details
+                began, began_cpu = time.perf_counter(), time.process_time()
+                found = peer.fit(prepared, *arguments)
+                seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - began_cpu
+                if peer.count_cpu:
+                    peer.details.setdefault("cpu_seconds", cpu_seconds)
+                # a peer in a process of its own has its own clock
+                answer = peer.details.pop("seconds", seconds), peer.answer(found), peer.details
             connection.send(("done", answer))
         except BaseException as error:
             text = "".join(traceback.format_exception_only(error)).strip()
@@ -83,8 +89,11 @@ class Worker:
     def start(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        arguments = (theirs, self.solver.peer.name, self.solver.n_threads, self.memory_gb)
-        self.process = context.Process(target=serve, args=arguments, daemon=True)
+        peer = self.solver.peer
+        arguments = (theirs, peer.registry, peer.name, self.solver.n_threads, self.memory_gb)
+        # no daemon, which joblib would not give processes to
+        self.process = context.Process(target=serve, args=arguments)
+        atexit.register(self.stop)
         before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(self.solver.n_threads)))
         try:
@@ -117,7 +126,10 @@ class Worker:
 
     def stop(self) -> None:
         if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
             self.process.kill()
             self.process.join()
+            atexit.unregister(self.stop)
             self.connection.close()
             self.process = None

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problems import Cell
+from ..problems import Data, Loss
 
 FILES = (
     "blockgreedy",
@@ -39,6 +39,7 @@ def decades(loosest: float, tightest: float) -> tuple[float, ...]:
 class Peer:
     """How one mode of one package is asked to solve a cell."""
 
+    registry: str = __name__  # the module whose find_peer knows it
     name: str
     package: str
     losses: tuple[str, ...] = ("logistic", "squared")
@@ -49,6 +50,7 @@ class Peer:
     relative_to_alpha: bool = (
         False  # the package's tolerance is absolute and the tolerances above are multiples of alpha
     )
+    count_cpu: bool = False  # whether the seconds of all its threads are among the details
     max_features: int | None = None  # where a p × p matrix would be formed
     details: dict[str, Any]  # what the last fit said of itself
 
@@ -67,12 +69,21 @@ class Peer:
         """The numbers of threads it is raced with."""
         return (1, 2) if self.max_threads > 1 else (1,)
 
-    def prepare(self, cell: Cell, n_threads: int) -> Any:
+    def cell(self, data: Data, loss: Loss, question: Any) -> Any:
+        """What is asked of it: here one alpha; benchmarks/paths and benchmarks/cv ask other things."""
+        return data.cell(loss, question)
+
+    def prepare(self, cell: Any, n_threads: int) -> Any:
         """Imports and conversions to what the peer likes best, outside the timed section."""
         raise NotImplementedError
 
-    def fit(self, prepared: Any, tolerance: float) -> NDArray[np.float64]:
+    def fit(self, prepared: Any, tolerance: float) -> Any:
         raise NotImplementedError
+
+    def answer(self, found: Any) -> Any:
+        """What ``fit`` returned, as it travels back; outside the timed section."""
+        coef: NDArray[np.float64] = np.array(found, dtype=np.float64)
+        return coef
 
 
 @dataclass(frozen=True)
@@ -96,10 +107,10 @@ def find_peer(name: str) -> Peer:
     return next(peer for peer in all_peers() if peer.name == name)
 
 
-def available() -> tuple[list[Peer], dict[str, str]]:
+def available(peers: Iterable[Peer] | None = None) -> tuple[list[Peer], dict[str, str]]:
     """Those that can run here, and why the others cannot."""
     found, absent = [], {}
-    for peer in all_peers():
+    for peer in all_peers() if peers is None else peers:
         try:
             peer.version()
             found.append(peer)
