@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from blockgreedy.estimators.base import Array, SparseLinearModel
