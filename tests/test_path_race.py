@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from benchmarks.paths import measure, report
 from benchmarks.paths.cell import PathCell, grid, objectives, worst_error
 from benchmarks.paths.measure import Row, Runner
-from benchmarks.paths.peers import PEERS, find_peer
+from benchmarks.paths.peers import PEERS, find_peer, half_decades
 from benchmarks.paths.reference import reference
 from benchmarks.quiet import cores_in_use, wait_for_quiet
 from benchmarks.race.problems import Data
@@ -120,6 +120,10 @@ def test_a_path_that_passes_the_limit_ends_the_solver():
     runner = run(Script((1.0, COEFS, {}), PassedLimit("fit passed 60 s")), [1e-2])
     assert [(r.status, r.tolerance) for r in runner.rows] == [("ok", 1e-2), ("limit", 1e-3)]
     assert measure.times(runner.rows) == {}
+
+
+def test_tolerances_are_half_a_decade_apart():
+    assert half_decades(1e-2, 1e-4) == (1e-2, 3.16e-3, 1e-3, 3.16e-4, 1e-4)
 
 
 def test_tolerances_run_out():

@@ -84,9 +84,13 @@ class CelerLassoCV(SklearnLassoCV):
         class LassoCV(celer.LassoCV):  # type: ignore[misc]
             """Its own constructor passes an argument that scikit-learn 1.9 has dropped; the defaults are celer's."""
 
-            def __init__(self, **options: Any) -> None:
-                LinearModelCV.__init__(self, **options)
-                self.max_epochs, self.p0, self.prune = 50_000, 10, True
+            def __init__(
+                self, alphas=None, fit_intercept=True, max_iter=100, tol=1e-4, cv=None, max_epochs=50_000, p0=10,
+                prune=True, precompute="auto", positive=False, n_jobs=None,
+            ):  # fmt: skip
+                options = {"fit_intercept": fit_intercept, "max_iter": max_iter, "tol": tol, "positive": positive}
+                LinearModelCV.__init__(self, alphas=alphas, cv=cv, n_jobs=n_jobs, precompute=precompute, **options)
+                self.max_epochs, self.p0, self.prune = max_epochs, p0, prune
 
         return columns(cell.X), cell, LassoCV, {"n_jobs": n_threads}
 

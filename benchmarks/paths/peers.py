@@ -32,6 +32,12 @@ class PathPeer(Peer):
         return sp.csc_matrix(found)
 
 
+def half_decades(loosest: float, tightest: float) -> tuple[float, ...]:
+    """Tolerances from loose to tight, √10 apart: a whole decade may cost half of a path's time."""
+    whole = decades(loosest, tightest)
+    return tuple(sorted({*whole, *(float(f"{t * 10**-0.5:.3g}") for t in whole[:-1])}, reverse=True))
+
+
 def columns(X: Any, dtype: type = np.float64) -> Any:
     return sp.csc_matrix(X, dtype=dtype) if sp.issparse(X) else np.asfortranarray(X, dtype=dtype)
 
@@ -41,7 +47,7 @@ class Blockgreedy(PathPeer):
 
     name = package = "blockgreedy"
     max_threads = 64
-    tolerances = decades(1e-2, 1e-7)
+    tolerances = half_decades(1e-2, 1e-7)
 
     def prepare(self, cell: PathCell, n_threads: int) -> Any:
         import blockgreedy  # noqa: F401
@@ -62,7 +68,7 @@ class Celer(PathPeer):
     """``celer_path``; its logistic objective is a sum. Pruning is what its estimators do, and was a little faster."""
 
     name = package = "celer"
-    tolerances = decades(1e-2, 1e-8)
+    tolerances = half_decades(1e-2, 1e-8)
     newton = False
     dtype: type = np.float64
 
@@ -90,7 +96,7 @@ class SklearnPath(PathPeer):
     name = "sklearn"
     package = "scikit-learn"
     losses = ("squared",)
-    tolerances = decades(1e-2, 1e-8)
+    tolerances = half_decades(1e-2, 1e-8)
     dtype: type = np.float64
 
     def prepare(self, cell: PathCell, n_threads: int) -> Any:
@@ -108,7 +114,7 @@ class SklearnPath(PathPeer):
 
 class SklearnPathFloat32(SklearnPath):
     name = "sklearn-f32"
-    tolerances = decades(1e-2, 1e-6)
+    tolerances = half_decades(1e-2, 1e-6)
     dtype = np.float32
 
 
@@ -119,7 +125,7 @@ class Glmnet(PathPeer):
     """
 
     name = package = "glmnet"
-    tolerances = decades(1e-3, 1e-12)
+    tolerances = half_decades(1e-3, 1e-12)
     types = MappingProxyType({"squared": "naive", "logistic": "Newton"})
 
     def version(self) -> str:
@@ -150,7 +156,7 @@ class Skglm(PathPeer):
 
     name = "skglm"
     package = "skglm"
-    tolerances = decades(1e1, 1e-6)
+    tolerances = half_decades(1e1, 1e-6)
     relative_to_alpha = True
 
     def prepare(self, cell: PathCell, n_threads: int) -> Any:
@@ -206,7 +212,7 @@ class SkglmNewton(Skglm):
 class Adelie(PathPeer):
     name = package = "adelie"
     max_threads = 64
-    tolerances = decades(1e-4, 1e-13)  # looser ones gave the same error in no less time
+    tolerances = half_decades(1e-4, 1e-13)  # looser ones gave the same error in no less time
 
     def prepare(self, cell: PathCell, n_threads: int) -> Any:
         import adelie
@@ -234,7 +240,7 @@ class LiblinearLoop(PathPeer):
     name = "liblinear"
     package = "liblinear-official"
     losses = ("logistic",)
-    tolerances = decades(1e-1, 1e-6)
+    tolerances = half_decades(1e-1, 1e-6)
     single: type[Liblinear] = Liblinear
 
     def version(self) -> str:
