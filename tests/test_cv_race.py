@@ -135,7 +135,6 @@ def test_ours_is_compared_with_the_fastest_peer_that_finished(tmp_path):
     assert math.isnan(report.factor(rows[1:])[1])
 
 
-@pytest.mark.skipif(not hasattr(bg, "LassoCV"), reason="the estimators are not there yet")
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_our_curve_is_the_reference(data, loss, tmp_path):
     peer, cell = find_peer("blockgreedy"), cell_of(data, loss)

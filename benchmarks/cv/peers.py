@@ -47,7 +47,8 @@ class Blockgreedy(CvPeer):
         options = {"alphas": cell.alphas, "cv": cell.splits, "fit_intercept": False, "tol": tolerance}
         model, peak = with_peak(lambda: make(n_threads=n_threads, **options).fit(X, cell.y))
         self.details = {"peak": peak / matrix_bytes(X)}
-        return model.mean_loss_, model.alpha_
+        # its score is −MSE, or −2·(mean log loss)
+        return -np.mean(model.score_path_, axis=1) / (1 if cell.loss == "squared" else 2), model.alpha_
 
 
 class SklearnLassoCV(CvPeer):
