@@ -146,6 +146,7 @@ def test_folds_of_unequal_weight_count_by_their_weight(rng):
     assert model.cv_results_["mean_test_score"][0] == pytest.approx(expected)
 
 
+@pytest.mark.threads
 def test_threads_and_jobs_change_nothing(rng):
     X, y = labels(rng)
     models = [

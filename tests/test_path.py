@@ -103,6 +103,7 @@ def test_first_point_is_the_null_model(rng, loss):
         assert path.intercepts[0] == problem.null_model.intercept
 
 
+@pytest.mark.threads
 def test_threads_change_nothing(rng):
     problem = make(rng, "logistic", n=3000, p=2000)
     one, two = (bg.solve_path(problem, n_alphas=10, n_threads=n) for n in (1, 2))
