@@ -105,8 +105,8 @@ def test_first_point_is_the_null_model(rng, loss):
 
 @pytest.mark.threads
 def test_threads_change_nothing(rng):
-    problem = make(rng, "logistic", n=3000, p=2000)
-    one, two = (bg.solve_path(problem, n_alphas=10, n_threads=n) for n in (1, 2))
+    problem = make(rng, "logistic", n=1000, p=400)
+    one, two = (bg.solve_path(problem, n_alphas=5, eps=0.05, n_threads=n) for n in (1, 2))
     assert np.array_equal(one.coefs.toarray(), two.coefs.toarray())
     assert np.array_equal(one.gaps, two.gaps)
 
