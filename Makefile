@@ -40,9 +40,10 @@ sanitize: .venv-asan/built
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 BLOCKGREEDY_SANITIZED=address \
 	.venv-asan/bin/python -m pytest -p no:cacheprovider -m "not browser"
 
-# The tests that use several threads, under ThreadSanitizer.
+# The tests that use several threads, under ThreadSanitizer, which does not see what NumPy's BLAS agrees on with its own.
 tsan: .venv-tsan/built
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=thread \
+	OPENBLAS_NUM_THREADS=1 \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
 
 # The race against other packages, in an environment of its own. RACE="--problems reuters --limit 20" narrows it.
