@@ -1,5 +1,7 @@
 """Paths: every point is the solution that solve finds, with its own proof; rules that end a path; choices."""
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -234,7 +236,6 @@ def test_refit_has_no_penalty(rng):
 
 
 def test_plot_shows_the_path(rng):
-    pytest.importorskip("matplotlib")
     path = bg.solve_path(make(rng), n_alphas=10)
     names = [f"word{j}" for j in range(P)]
     upper, lower = path.plot(n_named=3, feature_names=names).axes
@@ -247,7 +248,6 @@ def test_plot_shows_the_path(rng):
 
 
 def test_names_beside_the_plot_tell_the_weights_apart(rng):
-    pytest.importorskip("matplotlib")
     figure = bg.solve_path(make(rng), n_alphas=10, eps=0.01).plot(n_named=9)
     figure.draw_without_rendering()
     upper = figure.axes[0]
@@ -255,6 +255,12 @@ def test_names_beside_the_plot_tell_the_weights_apart(rng):
     assert len({(line.get_color(), line.get_linestyle()) for line in named}) == len(named) == 9
     assert upper.get_legend().get_window_extent().x0 >= upper.get_window_extent().x1
     assert upper.get_legend().get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_plot_without_matplotlib_names_the_extra(rng, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"blockgreedy\[report\]"):
+        bg.solve_path(make(rng), n_alphas=2).plot()
 
 
 def test_repr(rng):

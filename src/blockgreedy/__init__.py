@@ -42,21 +42,10 @@ __all__ = [
     "theory",
 ]
 
-_ESTIMATORS = {
-    "ElasticNet",
-    "ElasticNetCV",
-    "HuberLasso",
-    "Lasso",
-    "LassoCV",
-    "LogisticRegression",
-    "LogisticRegressionCV",
-    "SquaredHingeClassifier",
-}
-
 
 def __getattr__(name: str) -> Any:
-    """The estimators, which need scikit-learn: loading it takes longer than most fits."""
-    if name not in _ESTIMATORS:
+    """The estimators: what __all__ promises and is not here. scikit-learn takes longer to load than most fits."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from blockgreedy import estimators
 

@@ -291,8 +291,10 @@ def path_figure(
     alphas: NDArray[np.float64], weights: NDArray[np.float64], names: Sequence[str], nonzeros: NDArray[np.int64]
 ) -> Figure:
     """Weights (a row for each feature shown, those with a name labelled) and nonzeros against alpha, falling."""
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("a plot needs matplotlib: pip install 'blockgreedy[report]'") from error
     with _style():
         figure = Figure(figsize=(1.5 * _WIDTH, 1.5 * _HEIGHT), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
