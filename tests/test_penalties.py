@@ -76,7 +76,9 @@ def test_subgradient_distance_is_zero_exactly_where_prox_stays(l1, l2, box, w, g
     w = inside(w, box)
     z = cpp("prox", l1, l2, box, w, grad, curvature)
     distance = cpp("subgradient_distance", l1, l2, box, w, grad)
-    assert (distance > 1e-7) == (abs(z - w) * (curvature + l2) > 1e-7)
+    # a step may be shorter than the distance asks for: it ends at the kink in 0 and at a bound
+    assert abs(z - w) * (curvature + l2) <= distance + 1e-7
+    assert z != w or distance <= 1e-7
 
 
 def test_an_empty_column_is_sent_to_zero_if_penalised_and_left_alone_if_not():
