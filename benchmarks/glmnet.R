@@ -3,6 +3,8 @@
 #   load FOLDER                    X by compressed columns (data, indices, indptr, shape), y, alphas and, for
 #                                  cross-validation, folds: little-endian files that Session.load wrote
 #   path FAMILY TYPE THRESH        one path; its coefficients go to FOLDER/beta_*.bin
+#   fit  FAMILY THRESH L1_RATIO INTERCEPT STANDARDIZE POSITIVE
+#                                  a path with these options and FOLDER/weights.bin; intercepts go to FOLDER/a0.bin
 #   cv   FAMILY TYPE THRESH CORES  cv.glmnet over the folds; its curve goes to FOLDER/curve.bin
 #
 # Answers: "done SECONDS CPU_SECONDS", of the fit alone, or "failed MESSAGE". CPU_SECONDS are without the processes of
@@ -57,12 +59,27 @@ target <- function(family) if (family == "binomial") factor(y, levels = c(-1, 1)
 fit_path <- function(family, type, thresh) {
   arguments <- c(list(X, target(family)), options_of(family, type, thresh))
   run <- timed(do.call(glmnet, arguments))
-  beta <- run$result$beta
+  write_path(run$result)
+  run$seconds
+}
+
+fit_with <- function(family, thresh, l1_ratio, intercept, standardize, positive) {
+  run <- timed(glmnet(
+    X, target(family),
+    family = family, lambda = alphas, thresh = thresh, maxit = 1e7, weights = read_values("weights", "double", 8),
+    alpha = l1_ratio, intercept = intercept, standardize = standardize, lower.limits = if (positive) 0 else -Inf
+  ))
+  write_path(run$result)
+  write_doubles("a0", run$result$a0)
+  run$seconds
+}
+
+write_path <- function(fitted) {
+  beta <- fitted$beta
   if (ncol(beta) < length(alphas)) stop(sprintf("it gave up after %d of %d alphas", ncol(beta), length(alphas)))
   writeBin(beta@i, file.path(folder, "beta_indices.bin"), endian = "little")
   writeBin(beta@p, file.path(folder, "beta_indptr.bin"), endian = "little")
   write_doubles("beta_data", beta@x)
-  run$seconds
 }
 
 fit_cv <- function(family, type, thresh, cores) {
@@ -91,6 +108,10 @@ while (length(line <- readLines(input, n = 1)) > 0) {
           c(0, 0)
         },
         path = fit_path(words[2], words[3], as.numeric(words[4])),
+        fit = fit_with(
+          words[2], as.numeric(words[3]), as.numeric(words[4]), words[5] == "TRUE", words[6] == "TRUE",
+          words[7] == "TRUE"
+        ),
         cv = fit_cv(words[2], words[3], as.numeric(words[4]), as.integer(words[5]))
       )
       answer("done", sprintf("%.6f", seconds))

@@ -9,6 +9,7 @@
 #include "blockgreedy/balanced.hpp"
 #include "blockgreedy/generate.hpp"
 #include "blockgreedy/partition.hpp"
+#include "blockgreedy/svmlight.hpp"
 #include "blockgreedy/transpose.hpp"
 
 namespace blockgreedy {
@@ -146,6 +147,58 @@ void bind_generators(nb::module_& m) {
       "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
 }
 
+// Text, kept alive by the object that looks at it.
+struct HeldText {
+  nb::object array;
+  SvmlightText text;
+};
+
+template <class T>
+nb::object parse(HeldText& held, Buffer<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<T> data,
+                 Buffer<double> labels, int base, bool strict, int n_threads) {
+  SvmlightText& text = held.text;
+  check_size("indptr", indptr.size(), text.max_rows() + 1);
+  check_size("indices", indices.size(), text.max_entries());
+  check_size("data", data.size(), text.max_entries());
+  check_size("labels", labels.size(), text.max_rows());
+  with_team(n_threads, [&](ThreadTeam& team) {
+    text.parse(SvmlightRows<T>{indptr.data(), indices.data(), data.data(), labels.data()}, base, strict, team);
+  });
+  const SvmlightFault& fault = text.fault();
+  if (fault.line == 0) return nb::none();
+  return nb::make_tuple(fault.line, fault.column, fault.expected, nb::bytes(fault.found.data(), fault.found.size()));
+}
+
+template <class T>
+void bind_parse(nb::class_<HeldText>& text) {
+  text.def("parse", &parse<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+           "labels"_a.noconvert(), "base"_a, "strict"_a, "n_threads"_a,
+           "Once. None, or the first fault: (line, column, what was expected, what was found).");
+}
+
+void bind_svmlight(nb::module_& m) {
+  nb::class_<HeldText> text(m, "SvmlightText");
+  text.def(
+      "__init__",
+      [](HeldText* self, Vector<std::uint8_t> bytes, int n_threads) {
+        const auto* begin = reinterpret_cast<const char*>(bytes.data());
+        with_team(n_threads, [&](ThreadTeam& team) {
+          new (self) HeldText{nb::object(), SvmlightText(begin, static_cast<std::int64_t>(bytes.size()), team)};
+        });
+        self->array = nb::cast(bytes);
+      },
+      "text"_a.noconvert(), "n_threads"_a);
+  text.def_prop_ro("max_rows", [](const HeldText& t) { return t.text.max_rows(); });
+  text.def_prop_ro("max_entries", [](const HeldText& t) { return t.text.max_entries(); });
+  text.def_prop_ro("lines", [](const HeldText& t) { return t.text.lines(); });
+  text.def_prop_ro("rows", [](const HeldText& t) { return t.text.rows(); });
+  text.def_prop_ro("entries", [](const HeldText& t) { return t.text.entries(); });
+  text.def_prop_ro("smallest", [](const HeldText& t) { return t.text.smallest(); });
+  text.def_prop_ro("largest", [](const HeldText& t) { return t.text.largest(); });
+  bind_parse<float>(text);
+  bind_parse<double>(text);
+}
+
 }  // namespace
 
 void bind_data(nb::module_& m) {
@@ -153,6 +206,7 @@ void bind_data(nb::module_& m) {
   bind_transpose<double>(m);
   bind_partition(m);
   bind_generators(m);
+  bind_svmlight(m);
 }
 
 }  // namespace blockgreedy

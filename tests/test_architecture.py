@@ -12,8 +12,9 @@ from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
-MAY_IMPORT_CORE = {"backends/cpu.py", "partition.py", "theory.py", "data.py"}
+MAY_IMPORT_CORE = {"backends/cpu.py", "partition.py", "theory.py", "data/generate.py", "data/svmlight.py"}
 EXTRAS = {"matplotlib", "plotly", "cupy", "dask", "mpi4py", "sklearn", "typer", "rich", "pandas"}
+EXTRAS |= {"pyarrow", "pooch", "zstandard"}
 
 
 def imports(path):

@@ -221,6 +221,39 @@ def text_pointers(n_samples: int, n_features: int, mean_nonzeros: float, n_topic
 
 def text_fill(n_samples: int, n_features: int, mean_nonzeros: float, n_topics: int, seed: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], labels: Annotated[NDArray[numpy.int8], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> None: ...
 
+class SvmlightText:
+    def __init__(self, text: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
+
+    @property
+    def max_rows(self) -> int: ...
+
+    @property
+    def max_entries(self) -> int: ...
+
+    @property
+    def lines(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def entries(self) -> int: ...
+
+    @property
+    def smallest(self) -> int: ...
+
+    @property
+    def largest(self) -> int: ...
+
+    @overload
+    def parse(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], base: int, strict: bool, n_threads: int) -> object: ...
+
+    @overload
+    def parse(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], labels: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], base: int, strict: bool, n_threads: int) -> object:
+        """
+        Once. None, or the first fault: (line, column, what was expected, what was found).
+        """
+
 def cross_products(columns: Matrix, rows: Matrix, tilt: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, seeds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]: ...
 
 def blocks_touched(matrix: Matrix, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, n_threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...

@@ -1,0 +1,85 @@
+"""A design matrix with one label per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from blockgreedy.data.tables import Encoding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """A design matrix with one label per row.
+
+    X : sparse or dense matrix, shape (n_samples, n_features)
+    y : array of numbers or strings, shape (n_samples,)
+    feature_names : array of strings, shape (n_features,), or None
+    name : what the data is, for tables and figures
+    index_base : of svmlight text: what its first feature is called, 0 or 1
+    encoding : of a table: how its columns became features
+    labelled : False where the file had no labels and y is all 0
+    """
+
+    X: Any
+    y: NDArray[Any]
+    feature_names: NDArray[np.str_] | None = None
+    name: str = ""
+    index_base: int | None = None
+    encoding: Encoding | None = None
+    labelled: bool = True
+
+    def __post_init__(self) -> None:
+        if getattr(self.X, "ndim", None) != 2:
+            raise ValueError(f"X must be a matrix with two dimensions, got {_describe(self.X)}")
+        n_samples, n_features = self.X.shape
+        if not isinstance(self.y, np.ndarray) or self.y.shape != (n_samples,):
+            raise ValueError(
+                f"y must be an array of shape ({n_samples},), one label per row of X, got {_describe(self.y)}"
+            )
+        if self.y.dtype.kind not in "biufU":
+            raise ValueError(f"y must hold numbers or text, got dtype {self.y.dtype}")
+        names = self.feature_names
+        if names is not None and (not isinstance(names, np.ndarray) or names.shape != (n_features,)):
+            raise ValueError(
+                f"feature_names must be None or an array of shape ({n_features},), one name per column of X, "
+                f"got {_describe(names)}"
+            )
+
+    @classmethod
+    def of_file(cls, path: Path, X: Any, y: NDArray[Any], names: NDArray[np.str_] | None, **more: Any) -> Dataset:
+        """Named after the file, which what is wrong with it is reported of."""
+        try:
+            return cls(X, y, names, name=path.name.split(".")[0], **more)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def astype(self, dtype: Any) -> Dataset:
+        return self if self.X.dtype == dtype else replace(self, X=self.X.astype(dtype))
+
+    def __repr__(self) -> str:
+        values, counts = np.unique(self.y, return_counts=True)
+        if values.size <= 10:
+            labels = ", ".join(f"{_short(value)}: {count:,}" for value, count in zip(values, counts, strict=True))
+        else:
+            labels = f"{values.size:,} values in [{_short(values[0])}, {_short(values[-1])}]"
+        n_samples, n_features = self.X.shape
+        nonzeros = np.count_nonzero(self.X) if isinstance(self.X, np.ndarray) else self.X.nnz
+        title = f"{self.name!r}, " if self.name else ""
+        size = f"{n_samples:,} x {n_features:,}, {nonzeros:,} nonzeros, {self.X.dtype}"
+        return f"Dataset({title}{size}, y {{{labels}}})"
+
+
+def _short(label: Any) -> str:
+    return f"{label:g}" if isinstance(label, np.number) else str(label)
+
+
+def _describe(value: object) -> str:
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"{type(value).__name__} of shape {shape}"

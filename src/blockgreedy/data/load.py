@@ -1,0 +1,134 @@
+"""A file on disk → a Dataset; the name's ending says how."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blockgreedy.data.arrays import read_mtx, read_npy
+from blockgreedy.data.dataset import Dataset
+from blockgreedy.data.npz import read_npz, write_npz
+from blockgreedy.data.svmlight import IndexBase, read_svmlight
+from blockgreedy.data.tables import Encoding, read_table
+
+SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm", ".txt")
+COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+TABLE_SUFFIXES = (".parquet", ".arrow", ".feather", ".csv")
+CACHE_SUFFIX = ".cache.npz"
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    target: str | os.PathLike[str] | None = None,
+    categorical: list[str] | None = None,
+    encoding: Encoding | None = None,
+    labelled: bool = True,
+    dtype: Any = None,
+    index_base: IndexBase = "auto",
+    n_features: int | None = None,
+    allow_unterminated: bool = False,
+    cache: bool = False,
+    n_threads: int | None = None,
+) -> Dataset:
+    """Read a dataset; the file's extension says how.
+
+    ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file.
+    ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text, also compressed (``.gz``, ``.bz2``, ``.xz``,
+    ``.zst``), read by all threads.
+    ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers are a feature per column; text,
+    dictionary and boolean columns are one-hot encoded straight to sparse, a feature ``column=value`` per value.
+    ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a file of their own.
+
+    Parameters
+    ----------
+    target : tables: the column of labels (default: the one named y, label, target or class);
+        ``.mtx`` and ``.npy``: a file of labels, ``.npy`` or text with one number per line.
+    categorical : tables: columns of numbers to encode as categories too.
+    encoding : tables: encode as an earlier table was (its ``Dataset.encoding``); values it did not have become zeros.
+    labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
+    dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
+    index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless one
+        is 0), the number of columns, and whether the last line may lack its newline (a sign that a file was cut off).
+    cache : keep what was read beside the file, as ``NAME.cache.npz``, and read that as long as the file is the same.
+    """
+    path = Path(path)
+    kind, compression = kind_of(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+    text_dtype = np.float64 if dtype is None else dtype
+
+    def read() -> Dataset:
+        if kind in SVMLIGHT_SUFFIXES:
+            return read_svmlight(
+                path, compression, dtype=text_dtype, index_base=index_base, n_features=n_features,
+                allow_unterminated=allow_unterminated, n_threads=n_threads,
+            )  # fmt: skip
+        if kind in TABLE_SUFFIXES:
+            return read_table(
+                path, kind, compression, target=target, categorical=categorical, encoding=encoding,
+                labelled=labelled, dtype=text_dtype, n_threads=n_threads,
+            )  # fmt: skip
+        if kind == ".npz":
+            return read_npz(path)
+        read_matrix = read_mtx if kind == ".mtx" else read_npy
+        return read_matrix(path, target, labelled)
+
+    if not cache or kind == ".npz":
+        dataset = read()
+    else:
+        asked = {
+            "target": None if target is None else os.fspath(target), "categorical": categorical,
+            "labelled": labelled, "dtype": np.dtype(text_dtype).name, "index_base": index_base,
+            "n_features": n_features, "allow_unterminated": allow_unterminated,
+        }  # fmt: skip
+        dataset = _cached(path, asked, read) if encoding is None else read()
+    return dataset if dtype is None else dataset.astype(dtype)
+
+
+def kind_of(path: Path) -> tuple[str, str]:
+    """(".svm", ".gz") of "a.svm.gz", or an error that says what is accepted."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSION_SUFFIXES else ""
+    kind = suffixes[-1] if suffixes else ""
+    plain = (*TABLE_SUFFIXES[:-1], ".npz", ".mtx", ".npy")
+    if kind in (*SVMLIGHT_SUFFIXES, ".csv") or (kind in plain and not compression):
+        return kind, compression
+    raise ValueError(
+        f"path must end in .npz (scipy sparse), {', '.join(SVMLIGHT_SUFFIXES)} (svmlight), {', '.join(TABLE_SUFFIXES)} "
+        f"(tables), .mtx or .npy (matrices); svmlight and .csv also with {', '.join(COMPRESSION_SUFFIXES)} after it"
+        f"; got {str(path)!r}"
+    )
+
+
+def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> Dataset:
+    """What is kept beside the file, if it was made of this very file in this very way; else it is made."""
+    kept = path.with_name(path.name + CACHE_SUFFIX)
+    status = path.stat()
+    made_of = json.dumps({"size": status.st_size, "changed": status.st_mtime_ns, **asked}, sort_keys=True)
+    if kept.is_file():
+        try:
+            with np.load(kept, allow_pickle=False) as archive:
+                about = json.loads(str(archive["about"]))
+            if about["made_of"] == made_of:
+                encoding = Encoding.of_json(about["encoding"])
+                return replace(
+                    read_npz(kept), index_base=about["index_base"], encoding=encoding, labelled=about["labelled"]
+                )
+        except (ValueError, KeyError, OSError):
+            pass  # unreadable or of an older version: made anew
+    dataset = read()
+    about = {
+        "made_of": made_of,
+        "index_base": dataset.index_base,
+        "encoding": None if dataset.encoding is None else dataset.encoding.to_json(),
+        "labelled": dataset.labelled,
+    }
+    write_npz(dataset, kept, {"about": np.array(json.dumps(about))})
+    return dataset

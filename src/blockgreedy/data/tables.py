@@ -1,0 +1,235 @@
+"""Tables (Parquet, Arrow, CSV) → sparse matrices; categories become features straight away, nothing is densified."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from blockgreedy.data.compression import decompressed
+from blockgreedy.data.dataset import Dataset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TARGET_NAMES = ("y", "label", "target", "class")
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How columns became features: per column its name, and its categories, or None for a column of numbers."""
+
+    columns: tuple[tuple[str, tuple[str, ...] | None], ...]
+
+    @property
+    def feature_names(self) -> NDArray[np.str_]:
+        names = [
+            name
+            for column, values in self.columns
+            for name in ([column] if values is None else [f"{column}={value}" for value in values])
+        ]
+        return np.array(names, dtype=np.str_)
+
+    def to_json(self) -> list[Any]:
+        return [[name, None if values is None else list(values)] for name, values in self.columns]
+
+    @classmethod
+    def of_json(cls, columns: list[Any] | None) -> Encoding | None:
+        if columns is None:
+            return None
+        return cls(tuple((str(name), None if v is None else tuple(map(str, v))) for name, v in columns))
+
+
+def read_table(
+    path: Path,
+    kind: str,
+    compression: str,
+    *,
+    target: str | os.PathLike[str] | None,
+    categorical: list[str] | None,
+    encoding: Encoding | None,
+    labelled: bool,
+    dtype: Any,
+    n_threads: int | None,
+) -> Dataset:
+    table = _open(path, kind, compression, n_threads)
+    if table.num_rows == 0:
+        raise ValueError(f"{path} holds no rows")
+    where = _target_column(path, table, None if target is None else os.fspath(target), labelled, encoding)
+    y = np.zeros(table.num_rows) if where is None else _labels(path, where, table.column(where))
+    if encoding is None:
+        forced = set(categorical or ())
+        unknown = forced - set(table.column_names)
+        if unknown:
+            raise ValueError(f"categorical: {path} has no column {sorted(unknown)[0]!r}; {_columns(table)}")
+        features = [name for name in table.column_names if name != where]
+        parts = [_encode(path, name, table.column(name), name in forced, None, dtype) for name in features]
+    else:
+        for name, _ in encoding.columns:
+            if name not in table.column_names:
+                raise ValueError(f"{path} has no column {name!r}, which the model was fitted on; {_columns(table)}")
+        parts = [
+            _encode(path, name, table.column(name), values is not None, values, dtype)
+            for name, values in encoding.columns
+        ]
+    if not parts:
+        raise ValueError(f"{path} has no columns but the labels")
+    made = Encoding(tuple((part.name, part.categories) for part in parts))
+    X = _stacked(parts, table.num_rows, dtype)
+    return Dataset.of_file(
+        path, X, y, made.feature_names, encoding=made if encoding is None else encoding, labelled=where is not None
+    )
+
+
+def _open(path: Path, kind: str, compression: str, n_threads: int | None) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.feather
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"reading {path.name} needs the package pyarrow: pip install 'blockgreedy[data]'"
+        ) from None
+    try:
+        if kind == ".csv":
+            source = io.BytesIO(b"".join(decompressed(path, compression))) if compression else path
+            return pa.csv.read_csv(source, read_options=pa.csv.ReadOptions(use_threads=n_threads != 1))
+        if kind == ".parquet":
+            return pa.parquet.read_table(path, use_threads=n_threads != 1)
+        try:
+            return pa.feather.read_table(path)
+        except pa.ArrowInvalid:  # an Arrow stream, not a file
+            with pa.ipc.open_stream(path) as stream:
+                return stream.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} cannot be read as {kind[1:]}: {error}") from error
+
+
+def _columns(table: Any) -> str:
+    names = table.column_names
+    return f"its columns are {', '.join(names[:20])}{', …' if len(names) > 20 else ''}"
+
+
+def _target_column(
+    path: Path, table: Any, target: str | None, labelled: bool, encoding: Encoding | None
+) -> str | None:
+    if target is not None:
+        if target in table.column_names:
+            return target
+        if not labelled:
+            return None
+        raise ValueError(f"target={target!r} is no column of {path}; {_columns(table)}")
+    known = {name for name, _ in encoding.columns} if encoding is not None else set()
+    named = [name for name in table.column_names if name.lower() in TARGET_NAMES and name not in known]
+    if len(named) == 1:
+        return str(named[0])
+    if not labelled:
+        return None
+    raise ValueError(
+        f"which column of {path} holds the labels? Say target=…; {', '.join(TARGET_NAMES)} are found without it"
+        f"{', but several are there' if named else ''}; {_columns(table)}"
+    )
+
+
+def _first_null(column: Any) -> int:
+    import pyarrow.compute as pc
+
+    return int(pc.index(pc.is_null(column, nan_is_null=True), True).as_py())
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
+
+
+def _numbers(path: Path, name: str, column: Any, dtype: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    row = _first_null(column)
+    if row >= 0:
+        raise ValueError(
+            f"{path}, column {name!r}, row {row + 1}: a value is missing; fill it, or leave the column out"
+        )
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy()).astype(dtype, copy=False)
+
+
+def _labels(path: Path, name: str, column: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    row = _first_null(column)
+    if row >= 0:
+        raise ValueError(f"{path}, column {name!r}, row {row + 1}: a label is missing")
+    if _is_text(column.type):
+        return np.array(column.cast(pa.string()).to_pylist(), dtype=np.str_)
+    if not _is_number(column.type):
+        raise ValueError(f"{path}, column {name!r}: labels must be numbers or text, got {column.type}")
+    return np.asarray(column.to_numpy() if not pa.types.is_decimal(column.type) else column.cast(pa.float64()))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A column's entries: at most one per row, in feature ``codes`` with ``values``, where ``present``."""
+
+    name: str
+    categories: tuple[str, ...] | None
+    codes: NDArray[np.int32] | None
+    values: NDArray[Any] | None
+    present: NDArray[np.bool_]
+
+    @property
+    def width(self) -> int:
+        return 1 if self.categories is None else len(self.categories)
+
+
+def _encode(
+    path: Path, name: str, column: Any, as_category: bool, known: tuple[str, ...] | None, dtype: Any
+) -> _Part:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if not (as_category or _is_text(kind)):
+        if not _is_number(kind):
+            raise ValueError(
+                f"{path}, column {name!r} is of type {kind}; accepted are numbers, booleans, text and dictionaries"
+            )
+        values = _numbers(path, name, column, dtype)
+        return _Part(name, None, None, values, values != 0)
+    text = column.cast(pa.string()) if not pa.types.is_string(kind) else column
+    if known is None:
+        known = tuple(sorted(value for value in pc.unique(text).to_pylist() if value is not None))
+    found = pc.index_in(text, value_set=pa.array(known, type=pa.string()), skip_nulls=True)
+    codes = np.asarray(pc.fill_null(found, -1)).astype(np.int32, copy=False)
+    return _Part(name, known, codes, None, codes >= 0)
+
+
+def _stacked(parts: list[_Part], n_rows: int, dtype: Any) -> Any:
+    """Row after row: at most one entry per column."""
+    present = np.column_stack([part.present for part in parts])
+    indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    np.cumsum(present.sum(axis=1), out=indptr[1:])
+    indices = np.empty((n_rows, len(parts)), dtype=np.int32)
+    data = np.ones((n_rows, len(parts)), dtype=dtype)
+    start = 0
+    for k, part in enumerate(parts):
+        indices[:, k] = start if part.codes is None else start + part.codes
+        if part.values is not None:
+            data[:, k] = part.values
+        start += part.width
+    X = sparse.csr_array((data[present], indices[present], indptr), shape=(n_rows, start))
+    X.has_sorted_indices = True
+    X.has_canonical_format = True
+    return X

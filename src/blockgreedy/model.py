@@ -1,0 +1,341 @@
+"""A fitted model as a thing of its own: to keep in a file, to look at, to predict with.
+
+    model = Model.of_solution(problem, solution, dataset)
+    model.save("model.npz")
+    Model.load("model.npz").predict(X)
+
+It holds one vector of weights per alpha (one after ``fit``, many after a path), the certificate of each, and how all of
+it came about. Files are plain: ``.npz`` (arrays and one JSON text) or ``.json``; loading executes nothing.
+docs/model-format.md describes them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from blockgreedy.data.tables import Encoding
+from blockgreedy.files import replacing
+from blockgreedy.losses import LOSSES
+from blockgreedy.trace import COLUMNS, Record, Trace
+
+if TYPE_CHECKING:
+    from blockgreedy.data import Dataset
+    from blockgreedy.path import Path
+    from blockgreedy.problem import Problem
+    from blockgreedy.solve import Solution
+
+FORMAT, VERSION = "blockgreedy-model", 1
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Scores of held-out rows along the alphas; greater is better."""
+
+    scoring: str
+    alphas: Array
+    mean: Array
+    std_error: Array
+    nonzeros: Array  # mean over the folds
+    alpha_min: float
+    alpha_1se: float
+    n_folds: int
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    loss: str
+    alphas: Array  # K of them, descending
+    coefs: Any = field(repr=False)  # sparse, n_features × K
+    intercepts: Array = field(repr=False)
+    objectives: Array = field(repr=False)
+    gaps: Array = field(repr=False)  # nobody's objective is lower by more
+    statuses: tuple[str, ...] = field(repr=False)
+    f_null: float  # objective of the null model
+    classes: NDArray[Any] | None = None  # the negative and the positive one
+    feature_names: NDArray[np.str_] | None = field(default=None, repr=False)
+    index_base: int | None = None  # of svmlight files
+    encoding: Encoding | None = field(default=None, repr=False)  # of tables
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was asked for, and of which data
+    deviance_explained: Array | None = field(default=None, repr=False)
+    trace: Trace | None = field(default=None, repr=False)
+    cross_validation: CrossValidation | None = field(default=None, repr=False)
+
+    # ------------------------------------------------------------------------------------------ from results
+
+    @classmethod
+    def of_solution(
+        cls,
+        problem: Problem,
+        solution: Solution,
+        dataset: Dataset | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Model:
+        features = np.flatnonzero(solution.coef)
+        ends = np.array([0, len(features)])
+        coefs = sp.csc_array((solution.coef[features], features, ends), shape=(problem.n_features, 1))
+        return cls(
+            alphas=np.array([problem.alpha]),
+            coefs=coefs,
+            intercepts=np.array([solution.intercept]),
+            objectives=np.array([solution.objective]),
+            gaps=np.array([solution.gap]),
+            statuses=(solution.status,),
+            trace=solution.trace,
+            **_common(problem, dataset, settings),
+        )
+
+    @classmethod
+    def of_path(cls, path: Path, dataset: Dataset | None = None, settings: Mapping[str, Any] | None = None) -> Model:
+        return cls(
+            alphas=path.alphas,
+            coefs=path.coefs,
+            intercepts=path.intercepts,
+            objectives=path.objectives,
+            gaps=path.gaps,
+            statuses=tuple(path.statuses),
+            deviance_explained=path.deviance_explained,
+            **_common(path.problem, dataset, settings),
+        )
+
+    # ------------------------------------------------------------------------------------------------- facts
+
+    def __len__(self) -> int:
+        return len(self.alphas)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.coefs.shape[0])
+
+    @property
+    def nonzeros(self) -> NDArray[np.int64]:
+        return np.asarray(np.diff(self.coefs.indptr), dtype=np.int64)
+
+    @property
+    def is_classifier(self) -> bool:
+        return self.classes is not None
+
+    def at(self, alpha: float) -> Model:
+        """The one of these models whose alpha is nearest, by ratio."""
+        if not alpha > 0:
+            raise ValueError(f"alpha={alpha!r} must be above 0")
+        with np.errstate(divide="ignore"):
+            k = int(np.argmin(np.abs(np.log(self.alphas / alpha))))
+        explained = None if self.deviance_explained is None else self.deviance_explained[[k]]
+        return replace(
+            self, alphas=self.alphas[[k]], coefs=self.coefs[:, [k]], intercepts=self.intercepts[[k]],
+            objectives=self.objectives[[k]], gaps=self.gaps[[k]], statuses=(self.statuses[k],),
+            deviance_explained=explained,
+        )  # fmt: skip
+
+    @property
+    def coef(self) -> Array:
+        """Weights, zeros included, of a model with one alpha."""
+        self._one()
+        return np.asarray(self.coefs.toarray()[:, 0], dtype=np.float64)
+
+    @property
+    def intercept(self) -> float:
+        self._one()
+        return float(self.intercepts[0])
+
+    def name_of(self, feature: int) -> str:
+        if self.feature_names is not None:
+            return str(self.feature_names[feature])
+        return f"feature {feature + (self.index_base or 0)}"
+
+    def top(self, k: int = 20) -> list[tuple[str, float]]:
+        """The k features of largest |weight|, of a model with one alpha."""
+        self._one()
+        column = self.coefs[:, [0]]
+        order = np.argsort(-np.abs(column.data), kind="stable")[:k]
+        return [(self.name_of(int(column.indices[i])), float(column.data[i])) for i in order]
+
+    def _one(self) -> None:
+        if len(self) != 1:
+            raise ValueError(f"this model has {len(self)} alphas; choose one with at(alpha)")
+
+    # ------------------------------------------------------------------------------------------ predictions
+
+    def decision(self, X: Any) -> Array:
+        """X @ coef + intercept, of a model with one alpha."""
+        self._one()
+        if np.ndim(X) != 2 or X.shape[1] != self.n_features:
+            shape = getattr(X, "shape", np.shape(X))
+            raise ValueError(f"X has shape {shape}, expected two dimensions with {self.n_features:,} columns")
+        column = self.coefs[:, [0]]
+        return np.asarray(X @ self.coef if len(column.data) else np.zeros(X.shape[0])) + self.intercept
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes, or predicted targets."""
+        decision = self.decision(X)
+        return decision if self.classes is None else np.asarray(self.classes[(decision > 0).astype(int)])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class, for the logistic loss."""
+        if self.loss != "logistic":
+            raise ValueError(f"loss={self.loss!r} gives no probabilities; the logistic loss does")
+        decision = self.decision(X)
+        return np.column_stack([expit(-decision), expit(decision)])
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes ``.npz`` or ``.json``, complete or not at all."""
+        path = FilePath(path)
+        header, arrays = self._to_plain()
+        suffix = path.suffix.lower()
+        if suffix not in (".npz", ".json"):
+            raise ValueError(f"path must end in .npz or .json, got {str(path)!r}")
+        with replacing(path, suffix) as unfinished:
+            if suffix == ".npz":
+                with unfinished.open("xb") as file:
+                    text = np.array(json.dumps(header, ensure_ascii=False))
+                    np.savez_compressed(file, header=text, **arrays)  # type: ignore[arg-type]
+            else:
+                plain = header | {"arrays": {name: _numbers(values) for name, values in arrays.items()}}
+                unfinished.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Reads what ``save`` wrote; nothing in the file is executed."""
+        path = FilePath(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+        try:
+            if path.suffix.lower() == ".json":
+                header = json.loads(path.read_text(encoding="utf-8"))
+                arrays = {name: _array(values) for name, values in header.pop("arrays").items()}
+            else:
+                with np.load(path, allow_pickle=False) as archive:
+                    header = json.loads(str(archive["header"]))
+                    arrays = {name: archive[name] for name in archive.files if name != "header"}
+            if header.get("format") != FORMAT:
+                raise ValueError("it is no model")
+            if header["version"] > VERSION:
+                raise ValueError(f"it is of version {header['version']}; this blockgreedy reads up to {VERSION}")
+            return cls._of_plain(header, arrays)
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} cannot be read as a model: {error}") from error
+
+    def _to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        coefs = sp.csc_array(self.coefs)
+        header: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "loss": self.loss,
+            "n_features": self.n_features,
+            "f_null": self.f_null,
+            "statuses": list(self.statuses),
+            "classes": None if self.classes is None else self.classes.tolist(),
+            "index_base": self.index_base,
+            "encoding": None if self.encoding is None else self.encoding.to_json(),
+            "settings": dict(self.settings),
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "alphas": self.alphas,
+            "indptr": coefs.indptr.astype(np.int64),
+            "features": coefs.indices.astype(np.int64),
+            "weights": coefs.data,
+            "intercepts": self.intercepts,
+            "objectives": self.objectives,
+            "gaps": self.gaps,
+        }
+        if self.feature_names is not None and self.encoding is None:
+            arrays["feature_names"] = self.feature_names
+        if self.deviance_explained is not None:
+            arrays["deviance_explained"] = self.deviance_explained
+        if self.trace is not None:
+            arrays |= {f"trace_{name}": self.trace[name] for name in COLUMNS}
+        if self.cross_validation is not None:
+            parts = {f.name: getattr(self.cross_validation, f.name) for f in fields(CrossValidation)}
+            arrays |= {f"cv_{name}": part for name, part in parts.items() if isinstance(part, np.ndarray)}
+            header["cv"] = {name: part for name, part in parts.items() if not isinstance(part, np.ndarray)}
+        return header, arrays
+
+    @classmethod
+    def _of_plain(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
+        encoding = Encoding.of_json(header["encoding"])
+        names = arrays.get("feature_names")
+        n_features, n_alphas = int(header["n_features"]), len(arrays["alphas"])
+        coefs = sp.csc_array((arrays["weights"], arrays["features"], arrays["indptr"]), shape=(n_features, n_alphas))
+        coefs.check_format()
+        trace = None
+        if f"trace_{COLUMNS[0]}" in arrays:
+            whole = {f.name for f in fields(Record) if f.type in (int, "int")}
+            columns = [arrays[f"trace_{name}"].astype(int if name in whole else float).tolist() for name in COLUMNS]
+            trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
+        cross = None
+        if header.get("cv") is not None:
+            own = {f.name for f in fields(CrossValidation)}
+            kept: dict[str, Any] = {name: arrays[f"cv_{name}"] for name in own if f"cv_{name}" in arrays}
+            cross = CrossValidation(**header["cv"], **kept)
+        if header["loss"] not in LOSSES:
+            raise ValueError(f"loss {header['loss']!r} is not known")
+        model = cls(
+            loss=header["loss"],
+            alphas=arrays["alphas"],
+            coefs=coefs,
+            intercepts=arrays["intercepts"],
+            objectives=arrays["objectives"],
+            gaps=arrays["gaps"],
+            statuses=tuple(header["statuses"]),
+            f_null=float(header["f_null"]),
+            classes=None if header["classes"] is None else np.array(header["classes"]),
+            feature_names=names if encoding is None else encoding.feature_names,
+            index_base=header["index_base"],
+            encoding=encoding,
+            settings=header["settings"],
+            deviance_explained=arrays.get("deviance_explained"),
+            trace=trace,
+            cross_validation=cross,
+        )
+        for name in ("intercepts", "objectives", "gaps"):
+            if getattr(model, name).shape != (n_alphas,):
+                raise ValueError(f"{name} has shape {getattr(model, name).shape}, expected ({n_alphas},)")
+        if len(model.statuses) != n_alphas:
+            raise ValueError(f"there are {len(model.statuses)} statuses for {n_alphas} alphas")
+        if model.feature_names is not None and len(model.feature_names) != n_features:
+            raise ValueError(f"there are {len(model.feature_names)} feature names for {n_features} features")
+        return model
+
+
+def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {
+        "loss": problem.loss.name,
+        "f_null": problem.null_model.objective,
+        "classes": problem.classes,
+        "settings": dict(settings or {}),
+        **(
+            {}
+            if dataset is None
+            else {
+                "feature_names": dataset.feature_names,
+                "index_base": dataset.index_base,
+                "encoding": dataset.encoding,
+            }
+        ),
+    }
+
+
+def _numbers(values: NDArray[Any]) -> list[Any]:
+    """For JSON, which has no nan and no inf."""
+    return [v if not isinstance(v, float) or math.isfinite(v) else str(v) for v in values.tolist()]
+
+
+def _array(values: list[Any]) -> NDArray[Any]:
+    if any(isinstance(v, float) for v in values):
+        return np.array([float(v) for v in values])
+    return np.array(values) if values else np.zeros(0)
