@@ -3,7 +3,7 @@
     python -m benchmarks.agreement --problems reuters dorothea
 
 scikit-learn, LIBLINEAR and R's glmnet minimise the same objectives at tight tolerances, with intercept, row weights,
-elastic net, positivity and standardisation. Every objective is computed here in NumPy from coefficients and intercept.
+elastic net, positivity and standardisation. Objectives are computed here in NumPy from coefficients and intercept.
 ``lead`` is how far our point is above theirs: at most our gap, or the certificate was wrong. A negative lead says how
 far theirs is above ours.
 """

@@ -5,7 +5,7 @@
     python -m benchmarks.paths.report        # results/paths.csv → results/paths.md
 
 A path is as good as its worst point: its error is the largest over the alphas of (f(w_k) − f*_k)/f(0), f* being ours
-at tol = 1e-9. What counts is the time of a solver's loosest tolerance whose path has an error of at most 1e-5.
+at tol = 1e-7. What counts is the time of a solver's loosest tolerance whose path has an error of at most 1e-5.
 
 cell.py       what is asked: X, y, loss and alphas
 peers.py      how each package is asked

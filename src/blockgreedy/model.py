@@ -4,7 +4,7 @@
     model.save("model.npz")
     Model.load("model.npz").predict(X)
 
-It holds one vector of weights per alpha (one after ``fit``, many after a path), the certificate of each, and how all of
+It holds one vector of weights per alpha (one after a fit, many after a path), the certificate of each, and how all of
 it came about. Files are plain: ``.npz`` (arrays and one JSON text) or ``.json``; loading executes nothing.
 docs/model-format.md describes them.
 """

@@ -54,8 +54,8 @@ def load(
     encoding : tables: encode as an earlier table was (its ``Dataset.encoding``); values it did not have become zeros.
     labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
     dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
-    index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless one
-        is 0), the number of columns, and whether the last line may lack its newline (a sign that a file was cut off).
+    index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless
+        one is 0), the number of columns, and whether the last line may lack its newline (a sign that a file was cut off).
     cache : keep what was read beside the file, as ``NAME.cache.npz``, and read that as long as the file is the same.
     """
     path = Path(path)
@@ -101,8 +101,8 @@ def kind_of(path: Path) -> tuple[str, str]:
     if kind in (*SVMLIGHT_SUFFIXES, ".csv") or (kind in plain and not compression):
         return kind, compression
     raise ValueError(
-        f"path must end in .npz (scipy sparse), {', '.join(SVMLIGHT_SUFFIXES)} (svmlight), {', '.join(TABLE_SUFFIXES)} "
-        f"(tables), .mtx or .npy (matrices); svmlight and .csv also with {', '.join(COMPRESSION_SUFFIXES)} after it"
+        f"path must end in .npz (scipy sparse), {', '.join(SVMLIGHT_SUFFIXES)} (svmlight), "
+        f"{', '.join(TABLE_SUFFIXES)} (tables), .mtx or .npy (matrices); svmlight and .csv also with {', '.join(COMPRESSION_SUFFIXES)} after it"
         f"; got {str(path)!r}"
     )
 
