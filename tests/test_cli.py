@@ -271,7 +271,7 @@ def test_options_that_cannot_be_parsed_exit_with_2(npz, arguments):
     [
         ("absent.npz", None, "must name an existing file"),
         ("broken.npz", b"not a zip", "is not an .npz file"),
-        ("broken.svm", b"1 a:b\n", "cannot be read as svmlight"),
+        ("broken.svm", b"1 a:b\n", "line 1, column 3: expected a feature"),
         ("data.xyz", b"", "must end in .npz"),
     ],
 )

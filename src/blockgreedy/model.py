@@ -180,14 +180,18 @@ class Model:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes, or predicted targets."""
-        decision = self.decision(X)
-        return decision if self.classes is None else np.asarray(self.classes[(decision > 0).astype(int)])
+        return self.labels_of(self.decision(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, for the logistic loss."""
+        return self.probabilities_of(self.decision(X))
+
+    def labels_of(self, decision: Array) -> NDArray[Any]:
+        return decision if self.classes is None else np.asarray(self.classes[(decision > 0).astype(int)])
+
+    def probabilities_of(self, decision: Array) -> Array:
         if self.loss != "logistic":
             raise ValueError(f"loss={self.loss!r} gives no probabilities; the logistic loss does")
-        decision = self.decision(X)
         return np.column_stack([expit(-decision), expit(decision)])
 
     # ------------------------------------------------------------------------------------------------- files

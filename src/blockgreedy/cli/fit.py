@@ -21,9 +21,30 @@ from rich.table import Table
 from rich.text import Text
 
 from blockgreedy.backends.cpu import resolve_threads
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complain, fail, option, risks_as_lines, takes
-from blockgreedy.data import Dataset, load
-from blockgreedy.losses import LOSSES
+from blockgreedy.cli.asked import (
+    ModelOption,
+    Outputs,
+    ProblemOptions,
+    ReportOption,
+    data_facts,
+    finite,
+    pick,
+    settings_of,
+)
+from blockgreedy.cli.shell import (
+    FAILED,
+    NOT_CONVERGED,
+    WRONG_USE,
+    app,
+    complain,
+    fail,
+    failures,
+    option,
+    risks_as_lines,
+    takes,
+)
+from blockgreedy.data import Dataset
+from blockgreedy.model import Model
 from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
@@ -39,17 +60,11 @@ _TRACE = typer.Option("--trace", help="Write the run over time to this CSV file.
 
 
 @dataclass(frozen=True)
-class FitOptions:
+class FitOptions(ProblemOptions):
     """What ``blockgreedy fit`` accepts. The library checks the values; fields it takes have its names."""
 
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="An .npz file with X and y, or svmlight text.")]
-    loss: str = _of_problem("squared", "--loss", f"Averaged over samples: {', '.join(LOSSES)}.")
     alpha: float | None = _of_problem(None, "--alpha", "Weight of the L1 norm.")
     alpha_ratio: float | None = _of_problem(None, "--alpha-ratio", "The same, as a fraction of alpha_max.")
-    l2: float = _of_problem(0.0, "--l2", "Adds l2/2·‖w‖².")
-    positive: bool = _of_problem(False, "--positive", "Only weights of at least 0.")
-    fit_intercept: bool = _of_problem(False, "--intercept", "Fit an intercept, free of penalty.")
-    huber_delta: float = _of_problem(1.35, "--huber-delta", "Where the Huber loss turns linear.")
 
     method: str = _of_method("auto", "--method", f"auto, or one of the family: {', '.join(PRESETS)}.")
     n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks; the family's B, 32 unless it is fixed.")
@@ -74,6 +89,8 @@ class FitOptions:
     max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most.")
     max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, checks included.")
 
+    model: ModelOption = None
+    report: ReportOption = None
     trace: Annotated[Path | None, _TRACE] = None
     trace_iters: int | None = _of_output(None, "--trace-iters", "A record every so many iterations.")
     trace_seconds: float | None = _of_output(None, "--trace-seconds", "A record every so many seconds.")
@@ -141,35 +158,29 @@ def fit(options: FitOptions) -> None:
     """Fit one model and report how good it is, certified by a duality gap.
 
     Labels for the classification losses may be any two values; the larger one is the positive class.
-    Ctrl-C stops the run and reports the best point so far.
+    Ctrl-C stops the run: the best point so far is reported, and saved with --model.
 
     Exit codes: 0 converged, 3 not converged (stopped, interrupted, diverged), 2 wrong use, 1 any other error.
 
     \b
     [bold]Examples[/]
-    [cyan]blockgreedy fit reuters.svm --loss logistic --alpha-ratio 0.01[/]
+    [cyan]blockgreedy fit reuters.svm --loss logistic --alpha-ratio 0.01 --model model.npz --report run.html[/]
+    [cyan]blockgreedy fit clicks.parquet --target clicked --loss logistic --alpha 1e-5 --intercept[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
     if (options.alpha is None) == (options.alpha_ratio is None):
         fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
-    if options.trace is not None and (options.trace.is_dir() or not options.trace.parent.is_dir()):
-        fail(f"--trace must name a file in an existing folder, got {str(options.trace)!r}", WRONG_USE)
+    outputs = Outputs(options.model, options.report, (("--trace", options.trace, ()),))
+    outputs.check()
     progress = Progress(options.tol)
-    code = FAILED
-    try:
+    with failures() as stage:
         with progress.shown(not options.quiet), risks_as_lines():
-            dataset = load(options.data)
-            progress.phase, code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
+            dataset = options.read(n_threads=options.n_threads)
+            progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
             problem = _problem(options, dataset)
             progress.f_null = problem.null_model.objective
             solution = solve(problem, callback=progress.see, **_with_partition(options))
-    except (ValueError, TypeError, NotImplementedError) as error:
-        fail(str(error), code)
-    except (OSError, MemoryError) as error:
-        fail(str(error) or "out of memory", FAILED)
-    except KeyboardInterrupt:
-        fail("interrupted before there was a point to report", NOT_CONVERGED)
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     if options.trace is not None:
         try:
@@ -177,11 +188,11 @@ def fit(options: FitOptions) -> None:
         except OSError as error:
             code = complain(f"the trace cannot be written: {error}", FAILED)
     facts = _facts(options, dataset, problem, solution)
+    code = outputs.write(lambda: Model.of_solution(problem, solution, dataset, settings_of(facts))) or code
     if options.as_json:
-        finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
-        typer.echo(json.dumps(finite))
+        typer.echo(json.dumps(finite(facts)))
     else:
-        Console().print(_summary(facts, options.trace))
+        Console().print(_summary(facts, pick(options, "trace model report")))
     raise typer.Exit(code)
 
 
@@ -195,8 +206,7 @@ def _with_partition(options: FitOptions) -> dict[str, Any]:
 
 
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
-    settings = _pick(options, "loss l2 positive fit_intercept huber_delta")
-    problem = Problem(dataset.X, dataset.y, alpha=options.alpha or 0.0, **settings)
+    problem = options.make_problem(dataset, options.alpha or 0.0)
     if options.alpha_ratio is None:
         return problem
     if not 0 <= options.alpha_ratio < math.inf:
@@ -207,17 +217,15 @@ def _problem(options: FitOptions, dataset: Dataset) -> Problem:
 def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: Solution) -> dict[str, Any]:
     """Everything the run has to say; the keys are those of --json."""
     return {
-        "data": str(options.data),
-        **_pick(problem, "n_samples n_features"),
-        "nonzeros_X": int(dataset.X.nnz),
-        **_pick(problem, "alpha alpha_max l2 fit_intercept"),
-        **_pick(options, "loss positive method tol"),
+        **data_facts(options.data, dataset, problem),
+        **pick(problem, "alpha alpha_max l2 fit_intercept standardize"),
+        **pick(options, "loss positive method tol"),
         **_family_facts(options, problem, solution),
         "n_threads": resolve_threads(options.n_threads),
-        **_pick(solution, "status message objective gap"),
+        **pick(solution, "status message objective gap"),
         "f_null": problem.null_model.objective,
         "relative_gap": _ratio(solution.gap, problem.null_model.objective),
-        **_pick(solution, "intercept nonzeros n_iter seconds check_seconds"),
+        **pick(solution, "intercept nonzeros n_iter seconds check_seconds"),
     }
 
 
@@ -232,21 +240,17 @@ def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> 
     return {
         "n_blocks": B,
         "blocks_per_iter": P,
-        **_pick(used, "per_block update greedy_rule scan atomic"),
+        **pick(used, "per_block update greedy_rule scan atomic"),
         **{name: value for name, value in given.items() if hasattr(used, name)},
         "partition": solution.partition.kind,
         "seed": options.seed,
     }
 
 
-def _pick(record: Any, names: str) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names.split()}
-
-
-def _summary(f: dict[str, Any], trace: Path | None) -> Table:
+def _summary(f: dict[str, Any], files: dict[str, Path | None]) -> Table:
     ratio = f"{_ratio(f['alpha'], f['alpha_max']):.3g} of alpha_max {f['alpha_max']:.6g}"
     extras = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
-    extras += ", intercept" if f["fit_intercept"] else ""
+    extras += (", intercept" if f["fit_intercept"] else "") + (", standardised" if f["standardize"] else "")
     rate = f" ({f['n_iter'] / f['seconds']:,.0f} per second)" if f["seconds"] > 0 else ""
     rows = {
         "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros",
@@ -269,8 +273,7 @@ def _summary(f: dict[str, Any], trace: Path | None) -> Table:
     }
     if f["fit_intercept"]:
         rows["intercept"] = f"{f['intercept']:.10g}"
-    if trace is not None:
-        rows["trace"] = str(trace)
+    rows |= {name: str(path) for name, path in files.items() if path is not None}
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     for name, value in rows.items():

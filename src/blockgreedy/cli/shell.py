@@ -77,6 +77,26 @@ def risks_as_lines() -> Iterator[None]:
         yield
 
 
+class Stage:
+    """What an error of this stage of a command means for its exit code."""
+
+    code = FAILED
+
+
+@contextlib.contextmanager
+def failures(before_a_point: str = "interrupted before there was a point to report") -> Iterator[Stage]:
+    """Inside, errors that the library explains become one line and an exit code."""
+    stage = Stage()
+    try:
+        yield stage
+    except (ValueError, TypeError, NotImplementedError) as error:
+        fail(str(error), stage.code)
+    except (OSError, MemoryError, ModuleNotFoundError) as error:
+        fail(str(error) or "out of memory", FAILED)
+    except KeyboardInterrupt:
+        fail(before_a_point, NOT_CONVERGED)
+
+
 def complain(message: str, code: int) -> int:
     typer.secho(f"Error: {message}", err=True, fg="red")
     return code

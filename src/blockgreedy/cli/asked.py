@@ -1,0 +1,149 @@
+"""Options that several commands have: which data, which problem, where the results go."""
+
+import math
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+import blockgreedy
+from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, option
+from blockgreedy.data import Dataset, load
+from blockgreedy.losses import LOSSES
+from blockgreedy.model import Model
+from blockgreedy.problem import Problem
+
+_of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
+_DATA = "svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
+_BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=_DATA)]
+    target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
+    categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
+    dtype: str | None = _of_data(None, "--dtype", "float32 or float64 (usual for text), of the values.")
+    index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
+    allow_unterminated: bool = _of_data(
+        False, "--allow-unterminated", "Svmlight: the last line may lack its newline, which looks like a cut-off file."
+    )
+    cache: bool = _of_data(False, "--cache", "Keep what was read beside the file, for next time.")
+
+    def read(self, **more: Any) -> Dataset:
+        if self.index_base not in _BASES:
+            raise ValueError(f"--index-base {self.index_base} is not known; use auto, 0 or 1")
+        if self.dtype not in (None, "float32", "float64"):
+            raise ValueError(f"--dtype {self.dtype} is not known; use float32 or float64")
+        asked: dict[str, Any] = {
+            "target": self.target,
+            "categorical": None if self.categorical is None else self.categorical.split(","),
+            "dtype": self.dtype,
+            "index_base": _BASES[self.index_base],
+            "allow_unterminated": self.allow_unterminated,
+            "cache": self.cache,
+        }
+        return load(self.data, **(asked | more))
+
+
+@dataclass(frozen=True)
+class ProblemOptions(DataOptions):
+    loss: str = _of_problem("squared", "--loss", f"Averaged over samples: {', '.join(LOSSES)}.")
+    l2: float = _of_problem(0.0, "--l2", "Adds l2/2·‖w‖².")
+    positive: bool = _of_problem(False, "--positive", "Only weights of at least 0.")
+    fit_intercept: bool = _of_problem(False, "--intercept", "Fit an intercept, free of penalty.")
+    standardize: bool = _of_problem(False, "--standardize", "Penalise as if columns had variance 1.")
+    huber_delta: float = _of_problem(1.35, "--huber-delta", "Where the Huber loss turns linear.")
+
+    def make_problem(self, dataset: Dataset, alpha: float = 0.0) -> Problem:
+        settings = pick(self, "loss l2 positive fit_intercept standardize huber_delta")
+        return Problem(dataset.X, dataset.y, alpha=alpha, **settings)
+
+
+def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]:
+    X = dataset.X
+    return {
+        "data": str(data),
+        **pick(problem, "n_samples n_features"),
+        "nonzeros_X": int(X.nnz if hasattr(X, "nnz") else X.size),
+    }
+
+
+_MODEL = typer.Option("--model", help="Save the model to this .npz or .json file.", rich_help_panel="Output")
+_REPORT = typer.Option("--report", help="Write a page about it: this .html file.", rich_help_panel="Output")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a command's results go; checked before any work is done for them."""
+
+    model: Path | None = None
+    report: Path | None = None
+    others: tuple[tuple[str, Path | None, tuple[str, ...]], ...] = ()
+
+    def check(self) -> None:
+        asked = (("--model", self.model, (".npz", ".json")), ("--report", self.report, (".html",)), *self.others)
+        for name, path, suffixes in asked:
+            check_output(name, path, suffixes)
+        if self.report is not None:
+            try:
+                import matplotlib  # noqa: F401
+            except ModuleNotFoundError:
+                fail("--report draws with matplotlib, which is not installed: pip install 'blockgreedy[report]'", FAILED)
+
+    def write(self, make: Callable[[], Model]) -> int:
+        """0, or the exit code of what went wrong; the rest is still written."""
+        if self.model is None and self.report is None:
+            return 0
+        model, code = make(), 0
+        if self.model is not None:
+            try:
+                model.save(self.model)
+            except OSError as error:
+                code = complain(f"the model cannot be written: {error}", FAILED)
+        if self.report is not None:
+            code = write_report(model, self.report) or code
+        return code
+
+
+def write_report(model: Model, path: Path) -> int:
+    from blockgreedy.pages import model_page
+
+    try:
+        model_page(model).save(path)
+    except OSError as error:
+        return complain(f"the report cannot be written: {error}", FAILED)
+    return 0
+
+
+def check_output(name: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+    if path is None:
+        return
+    if path.is_dir() or not path.parent.is_dir():
+        fail(f"{name} must name a file in an existing folder, got {str(path)!r}", WRONG_USE)
+    if suffixes and path.suffix.lower() not in suffixes:
+        fail(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}", WRONG_USE)
+
+
+def pick(record: Any, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
+
+
+def finite(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """For JSON, which has no nan and no inf."""
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
+
+
+def settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What a saved model says of how it was made."""
+    command = shlex.join(["blockgreedy", *sys.argv[1:]])
+    return {"command": command, "blockgreedy": blockgreedy.__version__, **finite(facts)}
+
+
+ModelOption = Annotated[Path | None, _MODEL]
+ReportOption = Annotated[Path | None, _REPORT]

@@ -1,0 +1,165 @@
+"""``blockgreedy cv``: alpha chosen by cross-validation, and the model at it."""
+
+import json
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from blockgreedy.cli.asked import (
+    ModelOption,
+    Outputs,
+    ProblemOptions,
+    ReportOption,
+    data_facts,
+    finite,
+    pick,
+    settings_of,
+)
+from blockgreedy.cli.shell import NOT_CONVERGED, WRONG_USE, app, failures, option, takes
+from blockgreedy.data import Dataset
+from blockgreedy.model import CrossValidation, Model
+from blockgreedy.problem import Problem
+from blockgreedy.solve import Solution
+
+_of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class CvOptions(ProblemOptions):
+    """What ``blockgreedy cv`` accepts."""
+
+    folds: int = _of_cv(5, "--folds", "How many.")
+    seed: int | None = _of_cv(None, "--seed", "Shuffle rows into folds; usually they stay in order.")
+    scoring: str = _of_cv("deviance", "--scoring", "deviance, or a scorer of scikit-learn: accuracy, roc_auc, r2, …")
+    selection: str = _of_cv("min", "--selection", "min: the best score; 1se: the fewest features within its error.")
+    n_alphas: int = _of_cv(100, "--alphas", "How many, from alpha_max down.")
+    eps: float = _of_cv(1e-3, "--eps", "The last one, as a part of alpha_max.")
+    l1_ratio: float = _of_cv(1.0, "--l1-ratio", "An elastic net: the L1 part of alpha, the rest is l2.")
+
+    tol: float = _of_stopping(1e-4, "--tol", "Duality gap of each, relative to the null model's objective.")
+    max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most, at each alpha.")
+    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, for the path of a fold.")
+    n_threads: int | None = _of_stopping(None, "--threads", "Threads; usually all the process may use.")
+
+    model: ModelOption = None
+    report: ReportOption = None
+    as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
+    quiet: bool = _of_output(False, "--quiet -q", "No progress.")
+
+
+@app.command()
+@takes(CvOptions)
+def cv(options: CvOptions) -> None:
+    """Choose alpha by cross-validation and fit all rows at it.
+
+    Losses: squared and logistic. Folds are weights on one matrix; nothing is copied.
+
+    Exit codes: 0 converged, 3 not converged or interrupted, 2 wrong use, 1 any other error.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy cv reuters.svm --loss logistic --intercept --scoring roc_auc --model best.npz --report cv.html[/]
+    [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
+    """
+    outputs = Outputs(options.model, options.report)
+    outputs.check()
+    with failures("interrupted before alpha was chosen; nothing was saved") as stage:
+        dataset = options.read(n_threads=options.n_threads)
+        stage.code = WRONG_USE
+        estimator = _estimator(options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", module="blockgreedy")
+            warnings.showwarning = lambda message, *_, **__: typer.secho(f"Warning: {message}", err=True, fg="yellow")
+            estimator.fit(dataset.X, dataset.y)
+        problem = options.make_problem(dataset)
+        alpha, ratio = estimator.alpha_, options.l1_ratio
+        problem = problem.with_alpha(alpha * ratio, alpha * (1 - ratio))
+    cross = _cross_validation(options, estimator)
+    model = _model(problem, estimator, dataset, cross)
+    facts = {
+        **data_facts(options.data, dataset, problem),
+        **pick(options, "loss positive fit_intercept standardize tol folds scoring selection l1_ratio"),
+        **pick(problem, "alpha l2"),
+        **pick(cross, "alpha_min alpha_1se"),
+        "status": estimator.status_,
+        "objective": float(model.objectives[0]),
+        "gap": float(model.gaps[0]),
+        "f_null": model.f_null,
+        "nonzeros": int(model.nonzeros[0]),
+    }
+    code = 0 if estimator.status_ == "converged" else NOT_CONVERGED
+    code = outputs.write(lambda: replace(model, settings=settings_of(facts))) or code
+    if options.as_json:
+        curve = {name: getattr(cross, name).tolist() for name in ("alphas", "mean", "std_error", "nonzeros")}
+        typer.echo(json.dumps(finite(facts) | {"curve": curve}))
+    else:
+        _show(Console(), facts, cross)
+    raise typer.Exit(code)
+
+
+def _estimator(options: CvOptions) -> Any:
+    from blockgreedy.estimators import ElasticNetCV, LogisticRegressionCV
+
+    kinds: dict[str, Any] = {"squared": ElasticNetCV, "logistic": LogisticRegressionCV}
+    if options.loss not in kinds:
+        raise ValueError(f"--loss {options.loss}: cross-validation knows {' and '.join(kinds)}")
+    if options.l2:
+        raise ValueError(f"--l2 {options.l2:g}: cross-validation knows elastic nets by --l1-ratio")
+    shared = pick(
+        options, "l1_ratio n_alphas eps scoring selection fit_intercept standardize positive tol max_iter max_seconds "
+        "n_threads"
+    )  # fmt: skip
+    shows = not options.quiet and Console(stderr=True).is_terminal
+    return kinds[options.loss](**shared, cv=options.folds, random_state=options.seed, verbose=shows)
+
+
+def _cross_validation(options: CvOptions, estimator: Any) -> CrossValidation:
+    results = estimator.cv_results_
+    return CrossValidation(
+        options.scoring, np.asarray(results["alpha"]), np.asarray(results["mean_test_score"]),
+        np.asarray(results["std_error"]), np.asarray(results["mean_nonzeros"], dtype=np.float64),
+        float(estimator.alpha_min_), float(estimator.alpha_1se_), options.folds,
+    )  # fmt: skip
+
+
+def _model(problem: Problem, estimator: Any, dataset: Dataset, cross: CrossValidation) -> Model:
+    coef = np.asarray(estimator.coef_, dtype=np.float64).ravel()
+    intercept = float(np.ravel(estimator.intercept_)[0])
+    trace = estimator.trace_[0] if isinstance(estimator.trace_, list) else estimator.trace_
+    solution = Solution(
+        coef=coef, intercept=intercept, objective=problem.objective(coef, intercept),
+        gap=float(np.max(estimator.dual_gap_)), dual=np.zeros(0), status=estimator.status_, message="", n_iter=0,
+        seconds=0.0, check_seconds=0.0, trace=trace,
+    )  # fmt: skip
+    return replace(Model.of_solution(problem, solution, dataset), cross_validation=cross)
+
+
+def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for name in ("alpha", f"mean {cross.scoring}", "± error", "nonzeros", ""):
+        table.add_column(name, justify="right")
+    marks = {cross.alpha_min: "min", cross.alpha_1se: "1se"}
+    if cross.alpha_min == cross.alpha_1se:
+        marks = {cross.alpha_min: "min, 1se"}
+    evenly = np.linspace(0, len(cross.alphas) - 1, min(_SHOWN, len(cross.alphas))).round().astype(int)
+    chosen = [k for k, alpha in enumerate(cross.alphas) if alpha in marks]
+    for k in sorted({*evenly.tolist(), *chosen}):
+        mark = marks.get(cross.alphas[k], "")
+        table.add_row(
+            f"{cross.alphas[k]:.4g}", f"{cross.mean[k]:.5g}", f"{cross.std_error[k]:.2g}",
+            f"{cross.nonzeros[k]:,.0f}", mark, style="bold" if mark else "",
+        )  # fmt: skip
+    size = f"{f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros"
+    console.print(f"{f['data']}: {size}; {f['loss']}, {f['folds']} folds", highlight=False)
+    console.print(table)
+    gap = f"relative gap {f['gap'] / f['f_null']:.1e}" if f["f_null"] else "gap 0"
+    chosen_one = f"alpha {f['alpha']:.4g} ({f['selection']}): {f['nonzeros']:,} of {f['n_features']:,} features"
+    style = "green" if f["status"] == "converged" else "yellow"
+    console.print(f"{chosen_one}; {f['status']}, {gap}", style=style, highlight=False)

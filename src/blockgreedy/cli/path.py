@@ -1,0 +1,159 @@
+"""``blockgreedy path``: the models of one problem along descending alphas."""
+
+import csv
+import json
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path as FilePath
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from blockgreedy.cli.asked import (
+    ModelOption,
+    Outputs,
+    ProblemOptions,
+    ReportOption,
+    data_facts,
+    finite,
+    pick,
+    settings_of,
+)
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complain, failures, option, takes
+from blockgreedy.model import Model
+from blockgreedy.path import Path, PathPoint, solve_path
+
+_of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
+_CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", rich_help_panel="Output")
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class PathOptions(ProblemOptions):
+    """What ``blockgreedy path`` accepts."""
+
+    n_alphas: int = _of_path(100, "--alphas", "How many, from alpha_max down.")
+    eps: float = _of_path(1e-3, "--eps", "The last one, as a part of alpha_max.")
+    l1_ratio: float | None = _of_path(None, "--l1-ratio", "An elastic net: the L1 part of alpha, the rest is l2.")
+    max_nonzeros: int | None = _of_path(None, "--max-nonzeros", "End with the first model that has more.")
+    early_stop: bool = _of_path(False, "--early-stop", "End when more features explain next to nothing more.")
+
+    tol: float = _of_stopping(1e-4, "--tol", "Duality gap of each, relative to the null model's objective.")
+    max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most, at each alpha.")
+    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, for the whole path.")
+    n_threads: int | None = _of_stopping(None, "--threads", "Threads; usually all the process may use.")
+
+    model: ModelOption = None
+    report: ReportOption = None
+    csv_file: Annotated[FilePath | None, _CSV] = None
+    as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
+    quiet: bool = _of_output(False, "--quiet -q", "No progress bar.")
+
+
+@app.command()
+@takes(PathOptions)
+def path(options: PathOptions) -> None:
+    """Fit the models along a path of alphas, each certified by its own duality gap.
+
+    Ctrl-C ends the path; the models so far are reported and saved.
+
+    Exit codes: 0 converged or ended as asked for, 3 not converged, 2 wrong use, 1 any other error.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy path reuters.svm --loss logistic --model path.npz --report path.html[/]
+    [cyan]blockgreedy path genes.npz --max-nonzeros 50 --csv path.csv[/]
+    """
+    outputs = Outputs(options.model, options.report, (("--csv", options.csv_file, ()),))
+    outputs.check()
+    with failures() as stage:
+        dataset = options.read(n_threads=options.n_threads)
+        stage.code = WRONG_USE
+        problem = options.make_problem(dataset)
+        with progress_bar(options.quiet) as bar:
+            task = bar.add_task("alphas", total=options.n_alphas, nonzeros=0)
+
+            def advance(point: PathPoint) -> None:
+                bar.update(task, advance=1, nonzeros=len(point.values))
+
+            asked = pick(options, "n_alphas eps l1_ratio max_nonzeros early_stop tol max_iter max_seconds n_threads")
+            found = solve_path(problem, callback=advance, **asked)
+    code = 0 if found.status in ("converged", "stopped") else NOT_CONVERGED
+    facts = {
+        **data_facts(options.data, dataset, problem),
+        **pick(options, "loss l2 positive fit_intercept standardize tol eps l1_ratio"),
+        "alpha_max": problem.alpha_max,
+        "f_null": problem.null_model.objective,
+        **pick(found, "status message seconds"),
+        "n_alphas": len(found),
+    }
+    if options.csv_file is not None:
+        try:
+            write_csv(options.csv_file, found)
+        except OSError as error:
+            code = complain(f"the table cannot be written: {error}", FAILED)
+    code = outputs.write(lambda: Model.of_path(found, dataset, settings_of(facts))) or code
+    if options.as_json:
+        typer.echo(json.dumps(finite(facts) | {"points": [finite(row) for row in rows_of(found)]}))
+    else:
+        show(Console(), found, facts)
+    raise typer.Exit(code)
+
+
+def progress_bar(quiet: bool) -> Progress:
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("[cyan]{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.fields[nonzeros]:,} nonzeros"),
+    )  # fmt: skip
+    return Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    explained = path.deviance_explained.tolist()
+    return [
+        {
+            "alpha": point.alpha,
+            "nonzeros": len(point.values),
+            "deviance_explained": explained[k],
+            **pick(point, "objective gap intercept n_iter seconds status"),
+        }
+        for k, point in enumerate(path.points)
+    ]
+
+
+def write_csv(file: FilePath, path: Path) -> None:
+    rows = rows_of(path)
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]) if rows else [])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def show(console: Console, path: Path, facts: dict[str, Any]) -> None:
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for name in ("alpha", "of alpha_max", "nonzeros", "explained", "relative gap"):
+        table.add_column(name, justify="right")
+    rows = rows_of(path)
+    f_null = facts["f_null"]
+    for k in np.unique(np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).round().astype(int)) if rows else ():
+        row = rows[k]
+        table.add_row(
+            f"{row['alpha']:.4g}",
+            f"{row['alpha'] / facts['alpha_max']:.4f}" if facts["alpha_max"] else "",
+            f"{row['nonzeros']:,}",
+            f"{100 * row['deviance_explained']:.1f} %",
+            f"{row['gap'] / f_null:.1e}" if f_null else "0",
+        )
+    console.print(
+        f"{facts['data']}: {facts['n_samples']:,} × {facts['n_features']:,}, {facts['nonzeros_X']:,} nonzeros; "
+        f"{facts['loss']}; {path.seconds:.3g} s",
+        highlight=False,
+    )
+    console.print(table)
+    style = "green" if path.status in ("converged", "stopped") else "yellow"
+    console.print(path.message, style=style, highlight=False)

@@ -1,0 +1,179 @@
+"""``blockgreedy predict``: a saved model on other data."""
+
+import csv
+import json
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from scipy import sparse
+
+from blockgreedy.cli.asked import DataOptions, check_output, finite
+from blockgreedy.cli.shell import FAILED, WRONG_USE, app, complain, fail, failures, option, takes
+from blockgreedy.data import Dataset
+from blockgreedy.model import Model
+
+_of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
+_MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
+_OUT = typer.Option("--out", "-o", help="Write to this .csv or .parquet file; usually CSV to stdout.",
+                    rich_help_panel="Output")  # fmt: skip
+KINDS = ("labels", "probabilities", "decision")
+
+
+@dataclass(frozen=True)
+class _OfModel:
+    model: Annotated[Path, _MODEL]
+
+
+@dataclass(frozen=True)
+class PredictOptions(DataOptions, _OfModel):
+    """What ``blockgreedy predict`` accepts; the model comes before the data."""
+
+    what: str = _of_prediction("labels", "--what", f"{', '.join(KINDS)}; labels are values for regression losses.")
+    alpha: float | None = _of_prediction(None, "--alpha", "Of the models of a path, the nearest to this.")
+    score: bool = _of_prediction(False, "--score", "Compare to the labels in DATA, on stderr.")
+    out: Annotated[Path | None, _OUT] = None
+    as_json: bool = _of_output(False, "--json", "With --score: the scores as one JSON object on stderr.")
+    n_threads: int | None = _of_output(None, "--threads", "Threads; usually all the process may use.")
+
+
+@app.command()
+@takes(PredictOptions)
+def predict(options: PredictOptions) -> None:
+    """Predict with a saved model: labels, probabilities or decision values, a line per row of DATA.
+
+    Data are read as the model's own were: svmlight files with the same first index, tables with the same columns and
+    categories (new categories count as none). Exit codes: 0 done, 2 wrong use, 1 any other error.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy predict model.npz new.svm --what probabilities --out predictions.csv[/]
+    [cyan]blockgreedy predict path.npz test.parquet --alpha 1e-4 --score --out predictions.parquet[/]
+    """
+    check_output("--out", options.out, (".csv", ".parquet"))
+    if options.what not in KINDS:
+        fail(f"--what {options.what} is not known; use {', '.join(KINDS)}", WRONG_USE)
+    with failures("interrupted; nothing was written") as stage:
+        model = Model.load(options.model)
+        stage.code = WRONG_USE
+        model = _chosen(model, options.alpha)
+        if options.what == "probabilities" and model.loss != "logistic":
+            raise ValueError(f"--what probabilities needs a logistic model; this one has loss {model.loss}")
+        stage.code = FAILED
+        dataset = _read(options, model)
+        if options.score and not dataset.labelled:
+            raise ValueError(f"--score needs labels, and {options.data} has none; name them with --target")
+        decision = model.decision(dataset.X)
+        columns = _columns(model, decision, options.what)
+        try:
+            _write(options.out, columns)
+        except OSError as error:
+            fail(f"the predictions cannot be written: {error}", FAILED)
+        if options.score:
+            _show(scores(model, decision, dataset.y), options.as_json)
+    if options.out is not None:
+        Console(stderr=True).print(f"{len(decision):,} predictions in {options.out}", highlight=False)
+
+
+def _chosen(model: Model, alpha: float | None) -> Model:
+    if alpha is not None:
+        return model.at(alpha)
+    if len(model) > 1:
+        lowest, highest = model.alphas.min(), model.alphas.max()
+        raise ValueError(f"the model has {len(model)} alphas, {lowest:.3g} to {highest:.3g}: choose one with --alpha")
+    return model
+
+
+def _read(options: PredictOptions, model: Model) -> Dataset:
+    """As the model's own data were read, in the model's columns."""
+    asked: dict[str, Any] = {"labelled": options.score, "encoding": model.encoding, "n_threads": options.n_threads}
+    if model.index_base is not None and options.index_base == "auto":
+        asked["index_base"] = model.index_base
+    dataset = options.read(**asked)
+    given, wanted = dataset.X.shape[1], model.n_features
+    if given == wanted:
+        return dataset
+    if model.index_base is None or dataset.index_base is None:
+        raise ValueError(f"{options.data} has {given:,} columns, the model {wanted:,} features")
+    if given > wanted:  # features that no row of the model's own data had
+        complain(f"{given - wanted:,} features beyond the model's {wanted:,} have no weight and are left out", 0)
+        return Dataset(dataset.X[:, :wanted], dataset.y, labelled=dataset.labelled)
+    X = sparse.csr_array(dataset.X)
+    wider = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], wanted))
+    return Dataset(wider, dataset.y, labelled=dataset.labelled)
+
+
+def _columns(model: Model, decision: NDArray[np.float64], what: str) -> dict[str, NDArray[Any]]:
+    if what == "decision" or (what == "labels" and model.classes is None):
+        return {"decision" if what == "decision" else "prediction": decision}
+    if what == "labels":
+        return {"prediction": model.labels_of(decision)}
+    assert model.classes is not None
+    probabilities = model.probabilities_of(decision)
+    return {f"p({_text(label)})": probabilities[:, k] for k, label in enumerate(model.classes.tolist())}
+
+
+def _text(label: Any) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _write(out: Path | None, columns: dict[str, NDArray[Any]]) -> None:
+    if out is not None and out.suffix.lower() == ".parquet":
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet
+        except ModuleNotFoundError:
+            fail("--out .parquet needs the package pyarrow: pip install 'blockgreedy[data]'", FAILED)
+        pa.parquet.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), out)
+        return
+    file = sys.stdout if out is None else out.open("w", newline="", encoding="utf-8")
+    try:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+    finally:
+        if out is not None:
+            file.close()
+
+
+def scores(model: Model, decision: NDArray[np.float64], y: NDArray[Any]) -> dict[str, float]:
+    """How well predictions agree with labels."""
+    from sklearn import metrics
+
+    if model.classes is None:
+        if y.dtype.kind not in "biuf":
+            raise ValueError("the labels of the data are text; the model predicts numbers")
+        return {
+            "r2": float(metrics.r2_score(y, decision)),
+            "mean_squared_error": float(metrics.mean_squared_error(y, decision)),
+            "mean_absolute_error": float(metrics.mean_absolute_error(y, decision)),
+        }
+    unknown = sorted(set(np.unique(y).tolist()) - set(model.classes.tolist()), key=str)
+    if unknown:
+        known = ", ".join(map(str, model.classes.tolist()))
+        raise ValueError(f"the data have a label {unknown[0]!r}, which the model does not know; it knows {known}")
+    positive = y == model.classes[1]
+    found = {"accuracy": float(metrics.accuracy_score(y, model.labels_of(decision)))}
+    if 0 < positive.sum() < len(y):
+        found["roc_auc"] = float(metrics.roc_auc_score(positive, decision))
+    if model.loss == "logistic":
+        found["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -decision, decision))))
+    return found
+
+
+def _show(found: dict[str, float], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(finite(found)), err=True)
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    for name, value in found.items():
+        table.add_row(name.replace("_", " "), f"{value:.6g}")
+    Console(stderr=True).print(table)

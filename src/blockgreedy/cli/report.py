@@ -1,0 +1,42 @@
+"""``blockgreedy report``: the page of a saved model."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from blockgreedy.cli.asked import Outputs, write_report
+from blockgreedy.cli.shell import app, failures, takes
+from blockgreedy.model import Model
+
+_MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
+_OUT = typer.Option("--out", "-o", help="The page; usually the model's name with .html.")
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    model: Annotated[Path, _MODEL]
+    out: Annotated[Path | None, _OUT] = None
+
+
+@app.command()
+@takes(ReportOptions)
+def report(options: ReportOptions) -> None:
+    """Write the page of a saved model: what was fitted, its certificate, curves, path, top features.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error.
+
+    \b
+    [bold]Example[/]
+    [cyan]blockgreedy report model.npz --out model.html[/]
+    """
+    out = options.out or options.model.with_suffix(".html")
+    Outputs(report=out).check()
+    with failures("interrupted; nothing was written"):
+        model = Model.load(options.model)
+        code = write_report(model, out)
+    if code == 0:
+        Console(stderr=True).print(str(out), highlight=False)
+    raise typer.Exit(code)
