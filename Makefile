@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-browser lint format stubs sanitize tsan bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo test test-browser docs lint format stubs sanitize tsan bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,11 @@ test: $(VENV)/built
 test-browser: $(VENV)/browser
 	tools/install_chromium.sh
 	$(BIN)/python -m pytest -m browser
+
+# The documentation site in build/site; a broken link is an error, and nothing is fetched.
+docs: $(VENV)/docs
+	$(BIN)/python -m mkdocs build -q
+	@echo "build/site/index.html; with search: $(BIN)/python -m http.server -d build/site"
 
 lint: $(VENV)/built
 	$(BIN)/ruff check .
@@ -80,6 +85,10 @@ $(VENV)/tools: pyproject.toml
 
 $(VENV)/browser: $(VENV)/built
 	$(BIN)/python tools/requirements.py browser | $(BIN)/python -m pip install -q -r /dev/stdin
+	touch $@
+
+$(VENV)/docs: $(VENV)/built
+	$(BIN)/python tools/requirements.py docs | $(BIN)/python -m pip install -q -r /dev/stdin
 	touch $@
 
 # The editable install knows the Python files that were there when it was made: a folder changes when one is added.

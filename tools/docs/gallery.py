@@ -1,0 +1,74 @@
+"""The gallery: examples/*.py as pages. Title and text are an example's docstring, below stand its code and output."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_PICTURE = "picture.png"  # what an example that draws is given as its argument
+
+
+@dataclass
+class Example:
+    """``Title: what it shows.`` is the first line of the docstring, text follows."""
+
+    path: Path
+    output: str = ""
+    pictures: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        source = self.path.read_text(encoding="utf-8")
+        self.name = self.path.stem
+        self.doc = ast.get_docstring(ast.parse(source)) or ""
+        self.code = re.sub(r'^""".*?"""\n+', "", source, count=1, flags=re.DOTALL)
+        first, _, self.text = self.doc.partition("\n")
+        self.title, _, self.subtitle = first.partition(": ")
+        if not self.subtitle:
+            raise ValueError(f"{self.path.name}: its docstring must begin 'Title: what it shows.', got {first!r}")
+
+    @property
+    def draws(self) -> bool:
+        return f"[{_PICTURE}]" in self.doc
+
+    def run(self, folder: Path) -> None:
+        """Runs it, or takes what it printed when neither it nor the package has changed since."""
+        made_of = hashlib.sha256()
+        for path in (self.path, *sorted((ROOT / "src").rglob("*.py"))):
+            made_of.update(path.read_bytes())
+        place = folder / self.name
+        place.mkdir(parents=True, exist_ok=True)
+        kept = place / f"{made_of.hexdigest()[:16]}.txt"
+        if not kept.is_file():
+            for old in place.glob("*.txt"):
+                old.unlink()
+            arguments = [_PICTURE] if self.draws else []
+            environment = os.environ | {"COLUMNS": "110", "NO_COLOR": "1", "MPLBACKEND": "agg"}
+            done = subprocess.run(
+                [sys.executable, str(self.path), *arguments],
+                cwd=place, env=environment, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode:
+                raise RuntimeError(f"{self.path.name} failed ({done.returncode}):\n{done.stderr}")
+            if self.draws:
+                (place / _PICTURE).replace(place / f"{self.name}.png")
+            kept.write_text(done.stdout, encoding="utf-8")
+        self.output = kept.read_text(encoding="utf-8")
+        self.pictures = (place / f"{self.name}.png",) if self.draws else ()
+
+    def page(self) -> str:
+        parts = [f"# {self.title}", f"{self.subtitle[0].upper()}{self.subtitle[1:]}", self.text.strip()]
+        parts += [f"![What {self.name}.py draws]({picture.name})" for picture in self.pictures]
+        parts += ["## Output", f"```text\n{self.output.rstrip()}\n```"]
+        parts += ["## Code", f'```python title="examples/{self.path.name}"\n{self.code.rstrip()}\n```']
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def all_examples() -> list[Example]:
+    return [Example(path) for path in sorted((ROOT / "examples").glob("*.py"))]

@@ -1,0 +1,95 @@
+"""Hooks of mkdocs: pages made of other files of the project, links to them, and nothing fetched from elsewhere.
+
+The site is docs/ plus what already stands somewhere: README.md is its first page, ARCHITECTURE.md and its like are
+pages, examples/ becomes the gallery, and the tables of options come from the command line itself.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from assets import foreign_assets
+from commands import options_table
+from gallery import all_examples
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[2]
+PAGES = {
+    "README.md": "index.md",
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "LICENSE": "LICENSE.txt",
+}
+_LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+_OPTIONS = re.compile(r"<!-- options: (.+?) -->")
+
+
+def on_config(config: Any) -> None:
+    """The gallery's pages follow its first page in the menu."""
+    pages = [f"gallery/{example.name}.md" for example in all_examples()]
+    for entry in config.nav:
+        if "Gallery" in entry:
+            entry["Gallery"] = ["gallery/index.md", *pages]
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for source, place in PAGES.items():
+        files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
+    for path in sorted((ROOT / "benchmarks" / "results").iterdir()):
+        if path.suffix in (".md", ".png", ".csv", ".json"):
+            files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
+    examples = all_examples()
+    lines = ["# Gallery", "", "Scripts of `examples/`, each on data it makes itself, with what they print.", ""]
+    lines += [f"- [{example.title}]({example.name}.md): {example.subtitle}" for example in examples]
+    files.append(File.generated(config, "gallery/index.md", content="\n".join(lines) + "\n"))
+    for example in examples:
+        example.run(ROOT / "build" / "gallery")
+        files.append(File.generated(config, f"gallery/{example.name}.md", content=example.page()))
+        for picture in example.pictures:
+            files.append(File.generated(config, f"gallery/{picture.name}", abs_src_path=str(picture)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    markdown = _OPTIONS.sub(lambda found: options_table(found[1]), markdown)
+    if page.file.src_uri.startswith("gallery/"):
+        return markdown  # made here, for here
+    origin = _origin(page.file.src_uri)
+    here = posixpath.dirname(page.file.src_uri)
+
+    def moved(found: re.Match[str]) -> str:
+        before, target, anchor, after = found.groups(default="")
+        if re.match(r"\w+:", target):
+            return found[0]
+        place = _place(posixpath.normpath(posixpath.join(posixpath.dirname(origin), target)))
+        return f"{before}{posixpath.relpath(place, here or '.')}{anchor}{after}"
+
+    return _LINK.sub(moved, markdown)
+
+
+def on_post_build(config: Any) -> None:
+    found = foreign_assets(Path(config.site_dir))
+    if found:
+        raise PluginError("the site fetches from elsewhere:\n" + "\n".join(found))
+
+
+def _origin(uri: str) -> str:
+    """Where in the project a page of the site stands."""
+    for source, place in PAGES.items():
+        if uri == place:
+            return source
+    return f"benchmarks/{uri}" if uri.startswith("results/") else f"docs/{uri}"
+
+
+def _place(source: str) -> str:
+    """Where on the site a file of the project stands; strict mode complains of what is nowhere."""
+    if source in PAGES:
+        return PAGES[source]
+    if source.startswith("examples/") and source.endswith(".py"):
+        return f"gallery/{Path(source).stem}.md"
+    return source.removeprefix("docs/") if source.startswith("docs/") else source.removeprefix("benchmarks/")
