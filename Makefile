@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-browser docs lint format stubs sanitize tsan bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo test test-browser docs lint format stubs sanitize tsan fuzz bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -50,6 +50,18 @@ tsan: .venv-tsan/built
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=thread \
 	OPENBLAS_NUM_THREADS=1 \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
+
+# Text that breaks the svmlight parser, searched for by libFuzzer under AddressSanitizer; needs clang.
+SECONDS ?= 600
+fuzz: build/fuzz/svmlight
+	mkdir -p build/fuzz/corpus
+	cd build/fuzz && ./svmlight -max_total_time=$(SECONDS) -max_len=512 -timeout=5 -print_final_stats=1 \
+	-dict=../../fuzz/svmlight.dict corpus
+
+build/fuzz/svmlight: fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp $(wildcard cpp/blockgreedy/*.hpp)
+	mkdir -p $(@D)
+	clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Icpp -o $@ \
+	fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp -lpthread
 
 # The race against other packages, in an environment of its own. RACE="--problems reuters --limit 20" narrows it.
 bench: .venv-bench/built

@@ -13,7 +13,6 @@ namespace blockgreedy {
 
 namespace {
 
-constexpr std::int64_t chunk_bytes = 1 << 20;
 constexpr std::int64_t largest_index = INT32_MAX - 1;  // so that there are at most 2³¹ − 1 features
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
@@ -55,7 +54,8 @@ const char* expected_number(DecimalFault fault, const char* number) {
 
 }  // namespace
 
-SvmlightText::SvmlightText(const char* text, std::int64_t size, ThreadTeam& team) : text_(text), end_(text + size) {
+SvmlightText::SvmlightText(const char* text, std::int64_t size, ThreadTeam& team, std::int64_t chunk_bytes)
+    : text_(text), end_(text + size) {
   if (size > 0 && end_[-1] != '\n') throw std::invalid_argument("text must end in a newline");
   for (const char* begin = text_; begin < end_;) {
     const char* const near = begin + std::min<std::int64_t>(chunk_bytes, end_ - begin) - 1;

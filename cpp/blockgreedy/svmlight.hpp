@@ -29,7 +29,7 @@ struct SvmlightRows {
 class SvmlightText {
  public:
   // `size` bytes that end in a newline and outlive this object.
-  SvmlightText(const char* text, std::int64_t size, ThreadTeam& team);
+  SvmlightText(const char* text, std::int64_t size, ThreadTeam& team, std::int64_t chunk_bytes = 1 << 20);
 
   std::int64_t max_rows() const { return max_rows_; }
   std::int64_t max_entries() const { return max_entries_; }
