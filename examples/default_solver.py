@@ -1,4 +1,4 @@
-"""The default solver with sample weights, an intercept and an offset, and its certificate checked in plain NumPy.
+"""The certificate by hand: sample weights, an intercept and an offset, and the proof checked in plain NumPy.
 
 An earlier model saw only the 2,000 commonest terms. Its predictions become the offset of a second model, which says
 what the other terms add. Rows of the rarer class count more. Data are made here; it takes a second.

@@ -1,4 +1,4 @@
-"""The main job on data made here: one sparse logistic problem, solved by the paper's family in a few seconds.
+"""The paper's family: one sparse logistic problem, solved in all its ways in a few seconds.
 
 Thread-greedy coordinate descent updates the best feature of each of 32 blocks in every iteration. The steps
 are either all added, as in the paper, or solved jointly, which cannot raise the objective; blocks are either

@@ -1,4 +1,4 @@
-"""The same models by scikit-learn and by blockgreedy: objectives and weights side by side, and what differs.
+"""From scikit-learn: the same models by both, objectives and weights side by side, and what differs.
 
 Objectives are computed here, in NumPy, for both. docs/migrate-scikit-learn.md has the table of parameters.
 """

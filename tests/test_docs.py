@@ -1,7 +1,9 @@
-"""What the README and the docs show can be run as it stands."""
+"""What the README and the docs show can be run as it stands, and the site leaves nothing out."""
 
+import ast
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,56 +13,166 @@ import blockgreedy as bg
 from blockgreedy.cli import app
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-THEORY = (ROOT / "docs" / "theory.md").read_text()
-CLUSTERING = (ROOT / "docs" / "clustering.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-COMMANDS = re.findall(
-    r"^    (blockgreedy (?:fit|partition|diagnose) .*)$", README + THEORY + CLUSTERING, flags=re.MULTILINE
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EVERYWHERE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+# What a test cannot do: set up, build, measure for hours, or fetch from the network.
+NOT_RUN = (
+    *("make", "pip install", "python3 -m venv", ". env/bin/activate", "python benchmarks/", ".venv-bench/bin/python"),
+    *("BLOCKGREEDY_DATA=data python", "blockgreedy reproduce", "blockgreedy data fetch"),
 )
+sys.path.insert(0, str(ROOT / "tools" / "docs"))
+
+import assets  # noqa: E402
+import commands  # noqa: E402
+import gallery  # noqa: E402
 
 
-def test_readme_has_examples_in_both_languages():
-    assert BLOCKS
-    assert COMMANDS
+def blocks(page):
+    """(language, text) of every fenced block."""
+    return FENCE.findall(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.filterwarnings("ignore::blockgreedy.ConvergenceRiskWarning")  # one of them shows it
-@pytest.mark.parametrize("code", BLOCKS)
-def test_python_in_the_readme_runs(code, capsys):
-    exec(compile(code, "README.md", "exec"), {})
-    assert "Solution(converged" in capsys.readouterr().out
+def shell_lines(text):
+    """Commands without their comments; a backslash goes on in the next line."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [line for line in (re.sub(r"(^|\s+)#.*", "", line).strip() for line in lines) if line]
 
 
-@pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", THEORY, flags=re.DOTALL))
-def test_python_in_the_page_on_the_theory_runs_and_gives_what_its_comments_say(code, capsys):
-    exec(compile(code, "theory.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert "converged" in printed or printed.startswith("0.0903")
+def test_pages_have_examples_in_both_languages():
+    languages = [language for page in PAGES for language, _ in blocks(page)]
+    assert languages.count("python") > 20
+    assert languages.count("sh") > 20
+    assert set(languages) <= {"python", "sh", "text"}
 
 
-@pytest.mark.parametrize(
-    ("page", "code"),
-    [
-        (page.name, code)
-        for page in sorted((ROOT / "docs").glob("*.md"))
-        if page.name != "theory.md"
-        for code in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    ],
-)
-def test_python_in_the_docs_runs(page, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
+def test_commands_stand_in_blocks_that_are_run(page):
+    outside = FENCE.sub("", page.read_text(encoding="utf-8"))
+    allowed = {"CONTRIBUTING.md": "make"}.get(page.name, "–")
+    found = re.findall(r"^    ((?:blockgreedy|make|pip|python) .*)$", outside, flags=re.MULTILINE)
+    assert [line for line in found if not line.startswith(allowed)] == []
+
+
+def runs(page):
+    return any(
+        language == "python" or (language == "sh" and any(not line.startswith(NOT_RUN) for line in shell_lines(text)))
+        for language, text in blocks(page)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::blockgreedy.ConvergenceRiskWarning")  # some pages show it
+@pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=lambda page: page.stem)
+def test_examples_run_in_the_order_of_the_page(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, page, "exec"), {})
+    for number, (language, text) in enumerate(blocks(page)):
+        if language == "python":
+            # each block can be copied alone: it does not see the names of those before, only their files
+            exec(compile(text, f"{page.name}, block {number}", "exec"), {"__name__": "__main__"})
+        elif language == "sh":
+            for line in shell_lines(text):
+                run_command(line)
+    if page.name in ("README.md", "start.md", "convergence.md"):
+        assert "converged" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_in_the_readme_run(command, tmp_path, monkeypatch):
-    from sklearn.datasets import dump_svmlight_file
+def run_command(line):
+    if line.startswith(NOT_RUN):
+        return
+    first, *rest = shlex.split(line)
+    assert first == "blockgreedy", f"what is {line!r}? Commands that are not run are listed in NOT_RUN"
+    result = CliRunner().invoke(app, rest)
+    assert result.exit_code == 0, f"{line}\n{result.output}"
+    for name in re.findall(r"--(?:out|model|report|csv|trace|picture) (\S+)", line):
+        assert Path(name).stat().st_size > 0, line
 
-    monkeypatch.chdir(tmp_path)
-    data = bg.data.text_like(300, 400, 20.0)
-    for name in ("data.npz", "other.npz"):
-        bg.save(data, name)
-    dump_svmlight_file(data.X, data.y, "data.svm")
-    result = CliRunner().invoke(app, shlex.split(command)[1:])
-    assert result.exit_code == 0, result.output
+
+def test_commands_that_are_not_run_exist(monkeypatch):
+    for page in PAGES:
+        for language, text in blocks(page):
+            for line in shell_lines(text) if language == "sh" else []:
+                if line.startswith("make "):
+                    assert f"\n{line.split()[1]}:" in (ROOT / "Makefile").read_text(), line
+                if "python benchmarks/" in line:
+                    assert (ROOT / re.search(r"benchmarks/\S+", line)[0]).is_file(), line
+                if line.startswith("blockgreedy "):
+                    words = line.split()[1:]
+                    known = commands.all_commands()
+                    command = known.get(words[0]) or known[" ".join(words[:2])]
+                    options = {name for parameter in command.params for name in parameter.opts}
+                    assert {word for word in words if word.startswith("--")} <= options, line
+
+
+def test_the_theory_page_shows_the_numbers_that_come_out():
+    (code,) = [text for _, text in blocks(ROOT / "docs" / "theory.md") if "rate_bound" in text]
+    assert "epsilon(8, 32, rho))  # 0.09\n" in code
+    assert bg.theory.epsilon(8, 32, 1.4) == pytest.approx(7 * 0.4 / 31)
+    assert "max_safe_blocks_per_iter(32, rho))  # 32" in code
+    assert bg.theory.max_safe_blocks_per_iter(32, 1.4) == 32
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if not re.match(r"\w+:|#", target):
+            assert (page.parent / target.split("#")[0]).is_file(), target
+
+
+# ------------------------------------------------------------------------------------------------- the site
+
+
+def test_every_page_is_in_the_menu():
+    menu = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert f" {page.relative_to(ROOT / 'docs').as_posix()}\n" in menu
+
+
+def test_the_reference_has_every_public_name():
+    shown = re.findall(r"^::: (\S+)", (ROOT / "docs" / "api.md").read_text(), flags=re.MULTILINE)
+    modules = {"data", "theory"}  # sections of their own
+    assert {name.split(".")[-1] for name in shown} >= set(bg.__all__) - modules
+    constants = {name for name in bg.data.__all__ if name.isupper()}
+    assert {name.split(".")[-1] for name in shown if ".data." in name} >= set(bg.data.__all__) - constants
+    assert {"blockgreedy.theory", "blockgreedy.model.Model"} <= set(shown)
+
+
+def test_the_command_line_page_has_every_verb_with_all_its_options():
+    page = (ROOT / "docs" / "command-line.md").read_text()
+    known = commands.all_commands()
+    assert re.findall(r"<!-- options: (.+?) -->", page) == re.findall(r"^## (.+)$", page, flags=re.MULTILINE)
+    assert set(re.findall(r"^## (.+)$", page, flags=re.MULTILINE)) == set(known)
+    for name in known:
+        table = commands.options_table(name)
+        helped = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+        options = set(re.findall(r"^│ [* ]*(--[a-z0-9-]+)", helped, flags=re.MULTILINE)) - {"--help"}
+        assert options, name
+        assert {option for option in options if f"`{option}`" not in table} == set()
+
+
+def test_every_example_is_a_page_of_the_gallery():
+    examples = gallery.all_examples()
+    assert len(examples) == len(list((ROOT / "examples").glob("*.py"))) > 4
+    for example in examples:
+        example.output = "what it printed"
+        page = example.page()
+        assert page.startswith(f"# {example.title}\n")
+        code = FENCE.findall(page)[-1][1]
+        assert ast.dump(ast.parse(code)) in ast.dump(ast.parse(example.path.read_text())).replace(
+            ast.dump(ast.parse(example.path.read_text()).body[0]) + ", ", "", 1
+        )
+        assert "what it printed" in page
+
+
+def test_an_asset_from_elsewhere_is_found(tmp_path):
+    (tmp_path / "good.html").write_text(
+        '<link href="a.css"><script src="b.js"></script><a href="https://x.org">x</a>'
+    )
+    (tmp_path / "good.css").write_text("p { background: url(a.png) }")
+    assert assets.foreign_assets(tmp_path) == []
+    (tmp_path / "bad.html").write_text('<img src="https://x.org/a.png"><style>@import "//y.org/b.css";</style>')
+    (tmp_path / "bad.css").write_text("p { src: url('https://x.org/font.woff2') }")
+    assert assets.foreign_assets(tmp_path) == [
+        "bad.css: https://x.org/font.woff2",
+        "bad.html: https://x.org/a.png",
+        "bad.html: //y.org/b.css",
+    ]
