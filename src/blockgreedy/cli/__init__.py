@@ -1,9 +1,22 @@
 """The command line: one file per command, each with a record of its options."""
 
-from blockgreedy.cli import cv, data, diagnose, fit, partition, path, predict, report, reproduce
+from blockgreedy.cli import cv, data, data_info, diagnose, fit, partition, path, predict, report, reproduce
 from blockgreedy.cli.shell import app
 
-__all__ = ["app", "cv", "data", "diagnose", "fit", "main", "partition", "path", "predict", "report", "reproduce"]
+__all__ = [
+    "app",
+    "cv",
+    "data",
+    "data_info",
+    "diagnose",
+    "fit",
+    "main",
+    "partition",
+    "path",
+    "predict",
+    "report",
+    "reproduce",
+]
 
 
 def main() -> None:

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import sys
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,9 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
+from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
+from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
+from blockgreedy.data.fetch import cache_folder, fetch, fetched
 from blockgreedy.data.generate import kdda_like, shaped, text_like
 from blockgreedy.data.write import WRITTEN, check_writable, write
 
@@ -77,7 +84,7 @@ def make(options: MakeOptions) -> None:
     """
     began = time.perf_counter()
     with failing():
-        check_writable(options.out)
+        check_writable(options.out, options.index_base)
         dataset = _generated(options)
         remarks = write(dataset, options.out, index_base=options.index_base)  # type: ignore[arg-type]
     about = {"kind": options.kind, "seed": options.seed, **_written(dataset, options.out, remarks, began)}
@@ -112,6 +119,121 @@ def _generated(options: MakeOptions) -> Dataset:
     if n_samples is None or n_features is None or per_row is None:
         raise ValueError(f"kdda takes --scale, or {', '.join(sizes)} together")
     return kdda_like(n_samples, n_features, round(n_samples * per_row), options.seed, options.n_threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(DataOptions):
+    """What ``blockgreedy data convert`` accepts."""
+
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=f"File to write: {WRITTEN}.")]
+    n_features: int | None = option("Data", None, "--features", "Svmlight: columns, where the last may be empty.")
+    unlabelled: bool = option("Data", False, "--unlabelled", "Tables, .mtx, .npy: there are no labels; 0 is written.")
+    out_index_base: int = _of_output(1, "--out-index-base", "What written svmlight text calls the first feature.")
+    n_threads: int | None = option("Data", None, "--threads", "Threads; usually all the process may use.")
+    as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a line.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print nothing.")
+
+
+@data_app.command()
+@takes(ConvertOptions)
+def convert(options: ConvertOptions) -> None:
+    """Write data of any format that is read as .npz, which loads fastest, or as svmlight text.
+
+    Text has every number in the fewest digits that read back as the same one, so nothing is lost either way; but it
+    has no names of features, and not their number where the last ones are empty.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy data convert news20.svm.bz2 news20.npz --dtype float32[/]
+    [cyan]blockgreedy data convert clicks.parquet clicks.npz --target clicked --categorical hour,site[/]
+    [cyan]blockgreedy data convert matrix.mtx data.svm.zst --target labels.txt[/]
+    """
+    began = time.perf_counter()
+    with failing():
+        check_writable(options.out, options.out_index_base)
+    with failing(FAILED):
+        dataset = options.read(
+            n_features=options.n_features, labelled=not options.unlabelled, n_threads=options.n_threads
+        )
+        remarks = write(dataset, options.out, index_base=options.out_index_base)  # type: ignore[arg-type]
+    _say(options, {"data": str(options.data), **_written(dataset, options.out, remarks, began)})
+
+
+@dataclass(frozen=True)
+class FetchOptions:
+    """What ``blockgreedy data fetch`` accepts."""
+
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Sets that --list shows.")] = None
+    list_sets: bool = _of_output(False, "--list", "Show the sets that can be fetched, and fetch nothing.")
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Cache; else BLOCKGREEDY_CACHE, or the system's place for caches.")
+    ] = None
+    as_json: bool = _of_output(False, "--json", "Print one JSON object per set instead of its path.")
+    quiet: bool = _of_output(False, "--quiet -q", "No progress.")
+
+
+@data_app.command(name="fetch")
+@takes(FetchOptions)
+def fetch_sets(options: FetchOptions) -> None:
+    """Download public sets of the LIBSVM collection to a cache folder, and print where they are.
+
+    What broke off is resumed, what is there is not downloaded again but verified: by a published MD5 where --list
+    has one, otherwise by the SHA-256 that was recorded when the file was first downloaded. The numbers of rows,
+    features and nonzeros are compared to the published ones.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted (the next fetch goes on from there).
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy data fetch --list[/]
+    [cyan]blockgreedy data fetch a9a real-sim[/]
+    [cyan]blockgreedy fit "$(blockgreedy data fetch news20.binary -q)" --loss logistic --alpha-ratio 0.01[/]
+    """
+    names = options.names or []
+    if options.list_sets:
+        with failing(FAILED):
+            _list(options)
+        return
+    if not names:
+        fail("name a set to fetch, or use --list to see them", WRONG_USE)
+    with failing():
+        for name in names:
+            fetched(name, options.folder)  # an unknown name before the first download
+    for name in names:
+        with failing(FAILED), warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            path = fetch(name, folder=options.folder, progress=not options.quiet and sys.stderr.isatty())
+        typer.echo(json.dumps({"name": name, "path": str(path)}) if options.as_json else str(path))
+        for warning in told:
+            typer.secho(f"Note: {warning.message}", err=True, fg="yellow")
+
+
+def _list(options: FetchOptions) -> None:
+    if options.as_json:
+        for entry in SETS.values():
+            path = fetched(entry.name, options.folder)
+            typer.echo(json.dumps({**vars(entry), "path": None if path is None else str(path)}))
+        return
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("set", no_wrap=True)
+    for name in ("rows", "features", "nonzeros"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("checked by")
+    table.add_column("here", no_wrap=True)
+    for entry in SETS.values():
+        nonzeros = "" if entry.nonzeros is None else f"{entry.nonzeros:,}"
+        known = entry.checksum.split(":")[0] if entry.checksum else ""
+        here = "" if fetched(entry.name, options.folder) is None else "yes"
+        table.add_row(entry.name, f"{entry.n_samples:,}", f"{entry.n_features:,}", nonzeros, known, here)
+    console = Console(highlight=False)
+    console.print(table, "")
+    console.print(
+        f"Files of the LIBSVM collection, kept in {cache_folder(options.folder)}. Those without a published checksum "
+        "are verified by the SHA-256 of their first download.",
+        soft_wrap=True,
+    )
 
 
 def _written(dataset: Dataset, out: Path, remarks: list[str], began: float) -> dict[str, Any]:

@@ -1,18 +1,28 @@
 """LOAD: labelled sparse data from files, to files, from public collections and from generators."""
 
+from blockgreedy.data.collection import SETS, PublicSet
 from blockgreedy.data.dataset import Dataset
+from blockgreedy.data.fetch import fetch
 from blockgreedy.data.generate import kdda_like, shaped, text_like
 from blockgreedy.data.load import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, load
 from blockgreedy.data.npz import save
+from blockgreedy.data.summary import Summary, summarize
+from blockgreedy.data.write import write
 
 __all__ = [
     "COMPRESSION_SUFFIXES",
+    "SETS",
     "SVMLIGHT_SUFFIXES",
     "TABLE_SUFFIXES",
     "Dataset",
+    "PublicSet",
+    "Summary",
+    "fetch",
     "kdda_like",
     "load",
     "save",
     "shaped",
+    "summarize",
     "text_like",
+    "write",
 ]

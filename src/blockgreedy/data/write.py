@@ -35,15 +35,17 @@ def write(dataset: Dataset, path: str | os.PathLike[str], *, index_base: Literal
     The file appears complete or not at all.
     """
     path = Path(path)
-    check_writable(path)
+    check_writable(path, index_base)
     if kind_of(path)[0] == ".npz":
         save(dataset, path)
         return []
     return write_svmlight(dataset, path, index_base)
 
 
-def check_writable(path: Path) -> None:
-    """Before the work, not after it: the ending and the folder."""
+def check_writable(path: Path, index_base: int = 1) -> None:
+    """Before the work, not after it: the ending, the folder and the base."""
+    if index_base not in (0, 1):
+        raise ValueError(f"index_base={index_base!r} must be 0 or 1")
     try:
         kind, _ = kind_of(path)
     except ValueError:
@@ -56,8 +58,6 @@ def check_writable(path: Path) -> None:
 
 def write_svmlight(dataset: Dataset, path: Path, index_base: Literal[0, 1] = 1) -> list[str]:
     """Rows in order, ``label index:value …``; returns remarks, as ``write`` does."""
-    if index_base not in (0, 1):
-        raise ValueError(f"index_base={index_base!r} must be 0 or 1")
     labels = _numbers("y", dataset.y)
     rows: Any = sparse.csr_array(dataset.X)
     if not rows.has_canonical_format:

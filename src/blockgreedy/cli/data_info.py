@@ -1,0 +1,183 @@
+"""``blockgreedy data info``: what is in a file."""
+
+import json
+import math
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from blockgreedy.cli.asked import DataOptions, check_output
+from blockgreedy.cli.data import data_app, failing
+from blockgreedy.cli.shell import FAILED, WRONG_USE, fail, option, takes
+from blockgreedy.data.summary import Summary, summarize
+from blockgreedy.files import replacing
+
+_BAR = 32  # characters of the longest bar
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_of_data, _of_output = partial(option, "Data"), partial(option, "Output")
+_PICTURE = typer.Option("--picture", help="Draw the density of the columns into this .png.", rich_help_panel="Output")
+
+
+@dataclass(frozen=True)
+class InfoOptions:
+    """What ``blockgreedy data info`` accepts."""
+
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Data files of any format that is read.")]
+    target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
+    categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
+    index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
+    allow_unterminated: bool = _of_data(
+        False,
+        "--allow-unterminated",
+        "Svmlight: the last line may lack its newline, as if cut off.",
+    )
+    duplicates: bool = _of_data(True, "--duplicates/--no-duplicates", "Look for repeated rows and columns.")
+    n_threads: int | None = _of_data(None, "--threads", "Threads; usually all the process may use.")
+    picture: Annotated[Path | None, _PICTURE] = None
+    as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
+
+
+@data_app.command()
+@takes(InfoOptions)
+def info(options: InfoOptions) -> None:
+    """Show what is in data files: sizes, values, labels, empty and repeated rows and columns, density of the columns.
+
+    Labels are not needed. Repeated columns are those that are multiples of another one.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
+
+    \b
+    [bold]Examples[/]
+    [cyan]blockgreedy data info news20.svm.bz2[/]
+    [cyan]blockgreedy data info clicks.parquet --target clicked --categorical hour,site --picture density.png[/]
+    [cyan]blockgreedy data info *.npz --json[/]
+    """
+    check_output("--picture", options.picture, (".png",))
+    if options.picture is not None and len(options.files) > 1:
+        fail(f"--picture is of one file, got {len(options.files)}", WRONG_USE)
+    for path in options.files:
+        asked = DataOptions(  # in full: its defaults are typer's
+            path,
+            options.target,
+            options.categorical,
+            dtype=None,
+            index_base=options.index_base,
+            allow_unterminated=options.allow_unterminated,
+            cache=False,
+        )
+        with failing(FAILED):
+            dataset = asked.read(labelled=False, n_threads=options.n_threads)
+        with failing():
+            found = summarize(dataset, duplicates=options.duplicates, n_threads=options.n_threads)
+        if options.picture is not None:
+            _draw(options.picture, found)
+        if options.as_json:
+            typer.echo(json.dumps({"data": str(path), **found.to_dict()}))
+        else:
+            show(Console(highlight=False), str(path), found)
+
+
+def show(console: Console, path: str, found: Summary) -> None:
+    size = f"{found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros"
+    console.print(Text.assemble((path, "bold"), f": {size}"), soft_wrap=True)
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column()
+    for name, fact in _facts(found).items():
+        facts.add_row(name, fact)
+    console.print(facts, "")
+    console.print(_histogram(found), "")
+
+
+def _facts(found: Summary) -> dict[str, str]:
+    zeros = f", and {found.stored_zeros:,} stored zeros" if found.stored_zeros else ""
+    facts = {
+        "density": f"{_percent(found.density)}{zeros}; {found.storage}, {found.dtype}, {found.megabytes:,.1f} MB",
+        "values": _values(found),
+        "labels": _labels(found),
+        "nonzeros/row": _spread(found.rows),
+        "nonzeros/column": _spread(found.columns),
+        "empty": f"{found.rows.empty:,} rows, {found.columns.empty:,} columns",
+    }
+    if found.repeated_rows is not None:
+        facts["repeated"] = f"{found.repeated_rows:,} rows, {found.repeated_columns:,} columns"
+    return facts
+
+
+def _values(found: Summary) -> str:
+    if found.values is None:
+        text = "none"
+    elif found.values["least"] == found.values["most"]:
+        text = f"all {found.values['least']:g}"
+    else:
+        text = f"{found.values['least']:g} … {found.values['most']:g}, mean {found.values['mean']:.4g}"
+    return text + (f"; {found.not_finite:,} are NaN or infinite" if found.not_finite else "")
+
+
+def _labels(found: Summary) -> str:
+    labels = found.labels
+    if not found.labelled:
+        return "none in the file"
+    if "distinct" not in labels:
+        return ", ".join(f"{label}: {count:,}" for label, count in labels.items())
+    numbers = f" in {labels['least']:g} … {labels['most']:g}, mean {labels['mean']:.4g}" if "least" in labels else ""
+    return f"{labels['distinct']:,} different ones{numbers}"
+
+
+def _spread(spread: Any) -> str:
+    return f"{spread.least:,} … {spread.most:,}, median {spread.median:,.4g}, mean {spread.mean:,.4g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _histogram(found: Summary) -> Table:
+    """Columns by their nonzeros, on a logarithmic scale, and the share of all nonzeros that they hold."""
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("nonzeros in a column", justify="right", no_wrap=True)
+    table.add_column("columns", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True, width=_BAR)
+    table.add_column("of all nonzeros", justify="right", no_wrap=True)
+    most = max(part.columns for part in found.bins)
+    for part in found.bins:
+        if part.high == 0 and not part.columns:
+            continue
+        between = f"{part.low:,}" if part.low == part.high else f"{part.low:,} … {part.high:,}"
+        share = _percent(part.nonzeros / found.nonzeros) if part.nonzeros else ""
+        table.add_row(between, f"{part.columns:,}", bar(part.columns / most), share)
+    return table
+
+
+def bar(share: float) -> str:
+    """To an eighth of a character; what is not 0 is seen."""
+    eighths = math.ceil(share * _BAR * 8) if share * _BAR * 8 < 1 else round(share * _BAR * 8)
+    return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
+
+
+def _draw(path: Path, found: Summary) -> None:
+    with failing(FAILED):
+        try:
+            import matplotlib  # noqa: F401
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError("--picture needs matplotlib: pip install 'blockgreedy[report]'") from None
+        from blockgreedy.figures import Axis, Line, curves
+
+        counts = np.sort(found.per_column[found.per_column > 0])[::-1]
+        picture = curves(
+            "density",
+            [Line(np.arange(1, len(counts) + 1), counts)],
+            Axis("column, fullest first", log=True),
+            Axis("nonzeros", log=True),
+            title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
+            alt="Nonzeros of each column, fullest first, on logarithmic axes",
+        )
+        with replacing(path, ".png") as unfinished:
+            unfinished.write_bytes(picture.png)
