@@ -1,5 +1,8 @@
 """The page: escaped, self-contained, in order; and the pictures on it."""
 
+import base64
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -7,8 +10,24 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from blockgreedy.figures import DARK, INK, OF_KIND, Axis, Line, bars, color_of, curves, heat_map, thinned
-from blockgreedy.report import Finding, Page
+from blockgreedy.figures import (
+    INK,
+    NAME_OF,
+    OF_KIND,
+    RED,
+    TEAL,
+    Axis,
+    Band,
+    Line,
+    Mark,
+    bars,
+    color_of,
+    curves,
+    heat_map,
+    thinned,
+)
+from blockgreedy.report import Finding, Page, Picture
+from blockgreedy.report_style import DARK, LIGHT
 
 VOID = {"meta", "link", "img", "source", "br"}
 
@@ -18,7 +37,8 @@ class Outline(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.headings, self.anchors, self.links, self.fetched, self.alts = [], [], [], [], [], []
+        self.open, self.headings, self.anchors, self.links, self.fetched, self.words = [], [], [], [], [], []
+        self.figures, self.scripts, self.policy = [], 0, ""
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
@@ -27,12 +47,18 @@ class Outline(HTMLParser):
             self.open.append(tag)
         if re.fullmatch("h[1-6]", tag):
             self.headings.append(int(tag[1]))
-        if "id" in values:
+        if "id" in values and "svg" not in self.open:
             self.anchors.append(values["id"])
         if tag == "a":
             self.links.append(values["href"])
-        elif tag == "img":
-            self.alts.append(values["alt"])
+        elif tag == "svg":
+            self.words.append(values["aria-label"])
+        elif tag == "figure":
+            self.figures.append(values)
+        elif tag == "script":
+            self.scripts += 1
+        elif values.get("http-equiv") == "Content-Security-Policy":
+            self.policy = values["content"]
         self.fetched += [values[name] for name in ("src", "srcset", "href") if name in values and tag != "a"]
 
     def handle_endtag(self, tag):
@@ -59,20 +85,42 @@ def page(picture):
 
 def test_everything_that_is_handed_over_is_escaped(page):
     html = page.html()
-    assert "<script" not in html
+    assert Outline(html).scripts == 1  # the page's own
     for raw, escaped in (("A <b> &", "A &lt;b&gt; &amp;"), ("claim <1>", "claim &lt;1&gt;"), ("a<b", "a&lt;b")):
         assert raw not in html
         assert escaped in html
-    assert 'alt="It &quot;falls&quot; &amp; falls"' in html
+    assert "<script>alert(1)" not in html
+    assert Outline(html).words == ['It "falls" & falls']
+
+
+def test_labels_of_curves_survive_the_way_into_the_page_and_out():
+    label = """it's <b>"quoted"</b> & more"""
+    lines = [Line([1, 2], [3, 4], label=label), Line([1, 2], [5, 6], label="other")]
+    page = Page("p")
+    page.section("s").figures(curves("c", lines, Axis("x"), Axis("y"), alt="c"))
+    outline = Outline(page.html())
+    assert outline.open == []
+    assert json.loads(outline.figures[0]["data-curves"])["lines"][0]["label"] == label
 
 
 def test_page_fetches_nothing(page):
-    outline = Outline(page.html())
+    html = page.html()
+    outline = Outline(html)
     assert outline.open == []
-    assert len(outline.fetched) == 3  # the icon and two forms of the picture
-    assert all(url.startswith("data:") for url in outline.fetched)
-    assert "@import" not in page.html()
-    assert "url(" not in page.html()
+    assert outline.fetched[0].startswith("data:")  # the icon
+    assert len(outline.fetched) > 1  # letters of the drawing are used again and again
+    assert all(url.startswith("#") for url in outline.fetched[1:])
+    assert "@import" not in html
+    assert set(re.findall(r"url\((.)", html)) <= {"#"}
+
+
+def test_browsers_are_told_to_run_the_one_script_and_to_fetch_nothing(page):
+    html = page.html()
+    script = html[html.index("<script>") + 8 : html.index("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = Outline(html).policy
+    assert "default-src 'none'" in policy
+    assert policy.endswith(f"script-src 'sha256-{digest}'")
 
 
 def test_contents_lead_to_every_section_also_to_those_of_equal_title(page):
@@ -109,24 +157,31 @@ def test_all_pictures_finds_those_of_inner_sections(page, picture):
     assert page.all_pictures() == [picture]
 
 
-def test_dark_pictures_differ_only_in_colours(picture):
-    assert INK in picture.light
-    for svg in (picture.light, picture.dark):
-        assert ElementTree.fromstring(svg).tag.endswith("svg")
-    assert INK not in picture.dark
-    assert DARK[INK] in picture.dark
-    recoloured = picture.light
-    for light, dark in DARK.items():
-        recoloured = recoloured.replace(light, dark)
-    assert recoloured == picture.dark
+def test_a_drawing_has_its_colours_from_the_page(picture):
+    assert ElementTree.fromstring(picture.svg).tag.endswith("svg")
+    assert f"var(--ink, {INK})" in picture.svg
+    # no colour of the palette is left without its variable
+    assert not [c for c in NAME_OF if re.search(rf"(?<!, ){c}", picture.svg)]
     assert picture.png.startswith(b"\x89PNG")
 
 
-def test_every_colour_of_a_kind_has_a_dark_form_and_no_two_are_alike():
-    assert set(OF_KIND.values()) <= set(DARK)
+def test_two_drawings_on_a_page_share_no_id(picture):
+    other = curves("rises", [Line([1, 2], [1, 2])], Axis("seconds"), Axis("loss"), alt="It rises")
+    ids = [re.findall(r' id="([^"]+)"', made.svg) for made in (picture, other)]
+    assert ids[0]
+    assert not set(ids[0]) & set(ids[1])
+    for made, own in zip((picture, other), ids, strict=True):
+        assert len(set(own)) == len(own)
+        assert {a or b for a, b in re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', made.svg)} == set(own)
+
+
+def test_every_colour_has_a_dark_form_and_no_two_are_alike():
+    assert LIGHT.keys() == DARK.keys()
+    assert set(OF_KIND.values()) <= set(NAME_OF)
     assert len(set(OF_KIND.values())) == len(OF_KIND)
-    assert len(set(DARK.values())) == len(DARK)
-    assert color_of("some new kind") in DARK
+    for palette in (LIGHT, DARK):
+        assert len(set(palette.values())) == len(palette)
+    assert color_of("some new kind") in NAME_OF
 
 
 def contrast(a, b):
@@ -141,8 +196,8 @@ def contrast(a, b):
 
 @pytest.mark.parametrize("kind", OF_KIND)
 def test_colours_of_kinds_stand_out_on_light_and_on_dark(kind):
-    assert contrast(OF_KIND[kind], "#ffffff") >= 4
-    assert contrast(DARK[OF_KIND[kind]], "#14171b") >= 4
+    assert contrast(OF_KIND[kind], LIGHT["paper"]) >= 4
+    assert contrast(DARK[NAME_OF[OF_KIND[kind]]], DARK["paper"]) >= 4
 
 
 def test_thinned_curves_keep_their_ends_and_are_short():
@@ -155,13 +210,81 @@ def test_thinned_curves_keep_their_ends_and_are_short():
 def test_what_a_logarithmic_axis_cannot_show_is_left_out():
     lines = [Line([0, 1, 10], [1, 0, 5]), Line([], [])]
     made = curves("zeros", lines, Axis("x", log=True), Axis("y", log=True), alt="zeros")
-    assert "nan" not in made.light.lower()
+    assert "nan" not in made.svg.lower()
     empty = curves("empty", [Line([0], [0])], Axis("x", log=True), Axis("y", log=True), alt="nothing to see")
     assert empty.png.startswith(b"\x89PNG")
 
 
 def test_bars_and_heat_maps_are_drawn_with_their_blanks():
     made = bars("b", {"random": [1, 2], "clustered": [3, 0.5]}, Axis("block"), Axis("nonzeros"), alt="bars")
-    assert color_of("clustered") in made.light
+    assert f"var(--red, {RED})" in made.svg
     grid = heat_map("h", [[1.0, np.nan]], ["r"], ["c", "d"], texts=[["1", "–"]], x="x", y="y", alt="map", center=1.0)
     assert grid.png.startswith(b"\x89PNG")
+
+
+def test_values_on_the_page_lie_where_they_are_drawn():
+    """Oracle: the path that matplotlib draws, in the drawing's own units, and the numbers as they were given."""
+    xs, ys = [1.0, 10.0, 100.0], [0.5, 0.25, 1.5e-7]
+    made = curves("c", [Line(xs, ys, TEAL)], Axis("seconds", log=True), Axis("gap", log=True), alt="c")
+    (line,) = made.curves["lines"]
+    assert made.curves["x"] == "seconds"
+    assert (line["label"], line["color"]) == ("gap", "teal")
+    assert [point[2:] for point in line["points"]] == [["1", "0.5"], ["10", "0.25"], ["100", "1.5e-7"]]
+    drawn = re.search(rf'd="([^"]*)"[^>]*?stroke: var\(--teal, {TEAL}\)', made.svg)[1]
+    places = [list(map(float, pair)) for pair in re.findall(r"[ML] ([\d.]+) ([\d.]+)", drawn)]
+    np.testing.assert_allclose([point[:2] for point in line["points"]], places, atol=0.11)
+    top, bottom = made.curves["box"]
+    assert 0 < top < min(p[1] for p in places) < max(p[1] for p in places) < bottom < 252
+
+
+def test_a_falling_axis_has_its_largest_value_on_the_left():
+    made = curves("c", [Line([1.0, 10.0], [1, 2])], Axis("alpha", log=True, falling=True), Axis("y"), alt="c")
+    one, ten = (point[0] for point in made.curves["lines"][0]["points"])
+    assert ten < one
+
+
+def test_values_are_shown_of_named_lines_and_of_a_line_alone():
+    named, plain = Line([1, 2], [1, 2], label="named"), Line([1, 2], [2, 3])
+    both = curves("c", [named, plain], Axis("x"), Axis("y"), alt="c")
+    assert [line["label"] for line in both.curves["lines"]] == ["named"]
+    neither = curves("c", [plain, plain], Axis("x"), Axis("y"), alt="c")
+    assert neither.curves == {}
+
+
+def test_bands_and_marks_are_drawn_in_their_colours():
+    plain = curves("c", [Line([1, 2], [1, 2])], Axis("x"), Axis("y"), alt="c")
+    band, mark = Band([1, 2], [0, 1], [2, 3], TEAL), Mark(1.5, "here", RED)
+    made = curves("c", [Line([1, 2], [1, 2])], Axis("x"), Axis("y"), alt="c", bands=[band], marks=[mark])
+    for color in (TEAL, RED):
+        assert color not in plain.svg
+        assert color in made.svg
+
+
+def test_what_pictures_are_picked_by_becomes_the_switches_of_their_group():
+    page = Page("p")
+    svg = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+    pictures = [Picture(f"p{k}", svg, "w", picks={"against": name}) for k, name in enumerate(("s", "i", "s"))]
+    page.section("s").figures(*pictures, Picture("always", svg, "w"))
+    html = page.html()
+    assert """data-picks='{"against":["s","i"]}'""" in html
+    assert [json.loads(f.get("data-pick", "{}")) for f in Outline(html).figures] == [
+        {"against": "s"}, {"against": "i"}, {"against": "s"}, {},
+    ]  # fmt: skip
+
+
+def test_weights_have_bars_of_their_length_and_side():
+    page = Page("p")
+    page.section("s").weights([("a<b", -2.0), ("c", 1.0)], "W")
+    rows = re.findall(
+        r'<tr><th scope="row">(.*?)</th><td class="number">(.*?)</td>.*?class="(\w+)" style="(.*?)"', page.html()
+    )
+    assert rows == [("a&lt;b", "−2", "minus", "width:50.0%"), ("c", "+1", "plus", "width:25.0%")]
+
+
+def test_facts_and_code_are_escaped():
+    page = Page("p")
+    part = page.section("s")
+    part.facts([("what <", "1 < 2", "note &")])
+    part.code("a < b && c")
+    for text in ("what &lt;", "1 &lt; 2", "note &amp;", "a &lt; b &amp;&amp; c"):
+        assert text in page.html()

@@ -1,10 +1,11 @@
-"""Pictures for reports: curves, bars and heat maps, drawn by matplotlib, readable on light and on dark pages.
+"""Pictures for reports: curves, bars and heat maps, drawn by matplotlib in the colours of the page.
 
-A picture is drawn once. Its dark form exchanges colours (``DARK``), so both always show the same thing.
+A picture is drawn once. Its colours become the page's CSS variables, so light and dark show the same thing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import re
@@ -17,30 +18,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.report import Picture
+from blockgreedy.report_style import LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, SOFT, GRID = "#1b1f24", "#57606a", "#d3d9df"
-RED, TEAL, AMBER, VIOLET, BLUE, GREEN = "#cf222e", "#0a7f8f", "#b26a00", "#8250df", "#0969da", "#2f8132"
-DARK = {
-    INK: "#e6e9ed",
-    SOFT: "#a3acb6",
-    GRID: "#343b43",
-    RED: "#ff6b6b",
-    TEAL: "#3fc6d6",
-    AMBER: "#ffb648",
-    VIOLET: "#bc8cff",
-    BLUE: "#58a6ff",
-    GREEN: "#56d364",
-}
+INK, SOFT, GRID, RED, TEAL, AMBER, VIOLET, BLUE, GREEN = (
+    LIGHT[name] for name in ("ink", "soft", "grid", "red", "teal", "amber", "violet", "blue", "green")
+)
+NAME_OF = {color: name for name, color in LIGHT.items() if name not in ("paper", "line", "card")}
 # The paper draws randomised features in black and clustered ones in red.
 OF_KIND = {"random": INK, "clustered": RED, "balanced": TEAL, "contiguous": AMBER}
 SPARE = (VIOLET, BLUE, GREEN, AMBER)
 STYLES = ("-", "--", "-.", ":")
+_FEW = 40  # points of a line that is alone: each is drawn
 
-_WIDTH, _HEIGHT = 4.4, 3.5  # inches: at 390 px a figure is shown at about nine tenths of its size
+WIDTH, HEIGHT = 4.4, 3.5  # inches: at 390 px a figure is shown at about nine tenths of its size
 _RC = {
     "font.size": 9.5,
     "figure.titlesize": 10.5,
@@ -84,6 +78,27 @@ class Axis:
     label: str
     log: bool = False
     limits: tuple[float | None, float | None] = field(default=(None, None))
+    falling: bool = False  # the largest value first
+
+
+@dataclass(frozen=True)
+class Band:
+    """What lies between two curves, shaded."""
+
+    x: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    color: str = INK
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A value of x that has a name."""
+
+    x: float
+    label: str
+    color: str = INK
+    style: str = "--"
 
 
 def curves(
@@ -96,18 +111,33 @@ def curves(
     title: str = "",
     caption: str = "",
     legend: Sequence[Line] = (),
+    bands: Sequence[Band] = (),
+    marks: Sequence[Mark] = (),
+    picks: Mapping[str, str] | None = None,
 ) -> Picture:
-    """Lines over a common axis. The legend, below the axes, is of ``legend`` or of the lines that have labels."""
-    with _style():
+    """Lines over a common axis. The legend, below the axes, is of ``legend`` or of the lines that have labels.
+
+    The page shows the values of lines that have labels, and of a line that is alone.
+    """
+    with style():
         figure, axes = _canvas(title)
         drawn = [(line, *_visible(line, x, y)) for line in lines]
         if not any(len(xs) for _, xs, _ in drawn):  # a logarithmic axis needs a positive number
             x, y = replace(x, log=False), replace(y, log=False)
+        for band in bands:
+            axes.fill_between(band.x, band.low, band.high, color=band.color, alpha=0.18, linewidth=0)
+        for mark in marks:
+            axes.axvline(mark.x, color=mark.color, linestyle=mark.style, linewidth=1.2)
         for line, xs, ys in drawn:
-            axes.plot(xs, ys, color=line.color, linestyle=line.style, linewidth=line.width)
+            few = {"marker": "o", "markersize": 2.8} if len(lines) == 1 and len(xs) <= _FEW else {}
+            axes.plot(xs, ys, color=line.color, linestyle=line.style, linewidth=line.width, **few)  # type: ignore[arg-type]
         _set_up(axes, x, y)
-        _legend(figure, legend or [line for line in lines if line.label])
-        return _picture(name, figure, alt, caption)
+        named = [Line([], [], mark.color, mark.style, 1.2, mark.label) for mark in marks]
+        _legend(figure, [*(legend or [line for line in lines if line.label]), *named])
+        shown = [
+            (line.label or y.label, line.color, xs, ys) for line, xs, ys in drawn if line.label or len(lines) == 1
+        ]
+        return _picture(name, figure, alt, caption, axes, x.label, shown, picks)
 
 
 def bars(
@@ -119,9 +149,10 @@ def bars(
     alt: str,
     title: str = "",
     caption: str = "",
+    picks: Mapping[str, str] | None = None,
 ) -> Picture:
     """A row of bars per group, the groups' bars side by side; group names choose colours as kinds do."""
-    with _style():
+    with style():
         figure, axes = _canvas(title)
         for k, (group, heights) in enumerate(groups.items()):
             values = np.asarray(heights, dtype=np.float64)
@@ -130,8 +161,12 @@ def bars(
             axes.bar(places, values, width=width, color=color_of(group), label=group, linewidth=0)
         _set_up(axes, x, y)
         axes.grid(False, axis="x")
-        _legend(figure, [Line([], [], color_of(group), label=group, width=6) for group in groups])
-        return _picture(name, figure, alt, caption)
+        if len(groups) > 1:
+            _legend(figure, [Line([], [], color_of(group), label=group, width=6) for group in groups])
+        tops = {group: np.asarray(heights, dtype=np.float64) for group, heights in groups.items()}
+        # without the shift of side-by-side bars: one place on the axis shows all groups
+        shown = [(group, color_of(group), np.arange(len(values)), values) for group, values in tops.items()]
+        return _picture(name, figure, alt, caption, axes, "block", shown, picks)
 
 
 def heat_map(
@@ -165,8 +200,8 @@ def heat_map(
     low, high = (low, high) if low < high else (low * 0.99, high * 1.01 + 1e-300)
     norm: Any = LogNorm(low, high) if log else Normalize(low, high)
     shades = colormaps["RdBu_r" if center is not None else "YlGnBu"]
-    with _style():
-        figure, axes = _canvas(title, height=max(_HEIGHT, 1.15 + 0.27 * len(rows)))
+    with style():
+        figure, axes = _canvas(title, height=max(HEIGHT, 1.15 + 0.27 * len(rows)))
         axes.grid(False)
         for i in range(len(rows)):
             for j in range(len(columns)):
@@ -193,16 +228,19 @@ def thinned(x: ArrayLike, y: ArrayLike, n: int = 100) -> tuple[NDArray[np.float6
     return xs[chosen], ys[chosen]
 
 
-def _style() -> Any:
-    import matplotlib
+def style() -> Any:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("a plot needs matplotlib: pip install 'blockgreedy[report]'") from error
 
     return matplotlib.rc_context(_RC)  # type: ignore[arg-type]
 
 
-def _canvas(title: str, height: float = _HEIGHT) -> tuple[Figure, Axes]:
+def _canvas(title: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")  # without pyplot: no global state, no backend
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")  # without pyplot: no global state, no backend
     axes = figure.add_subplot()
     if title:  # over the figure, not the axes: there it has the whole width
         wrapped = "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, 48))
@@ -224,12 +262,14 @@ def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
     axes.set(xscale="log" if x.log else "linear", yscale="log" if y.log else "linear")
     if x.limits != (None, None):
         axes.set_xlim(*x.limits)
+    if x.falling:
+        axes.invert_xaxis()
     if y.limits != (None, None):
         axes.set_ylim(*y.limits)
     if x.log:
-        _label_decades(axes.xaxis, *axes.get_xlim())
+        _label_decades(axes.xaxis, *sorted(axes.get_xlim()))
     if y.log:
-        _label_decades(axes.yaxis, *axes.get_ylim())
+        _label_decades(axes.yaxis, *sorted(axes.get_ylim()))
 
 
 def _label_decades(axis: Any, low: float, high: float) -> None:
@@ -269,52 +309,74 @@ def _readable(shade: Any) -> str:
     return "#000000" if 0.299 * shade[0] + 0.587 * shade[1] + 0.114 * shade[2] > 0.55 else "#ffffff"
 
 
-def _picture(name: str, figure: Figure, alt: str, caption: str) -> Picture:
-    vector, raster = io.StringIO(), io.BytesIO()
+def _picture(
+    name: str,
+    figure: Figure,
+    alt: str,
+    caption: str,
+    axes: Axes | None = None,
+    x: str = "",
+    lines: Sequence[tuple[str, str, NDArray[Any], NDArray[Any]]] = (),
+    picks: Mapping[str, str] | None = None,
+) -> Picture:
+    """``lines``: those whose values the page shows, as (label, colour, x, y)."""
+    vector = io.StringIO()
     figure.savefig(vector, format="svg", transparent=True, metadata={"Date": None})
     figure.set_layout_engine("none")  # keeps the layout, which takes as long as drawing
-    figure.savefig(raster, format="png", dpi=130, facecolor="white")
-    light = dark = _compact(vector.getvalue())
-    for bright, dim in DARK.items():
-        dark = dark.replace(bright, dim)
-    return Picture(name, light, dark, raster.getvalue(), alt, caption)
+
+    def render() -> bytes:
+        raster = io.BytesIO()
+        with style():
+            figure.savefig(raster, format="png", dpi=130, facecolor="white")
+        return raster.getvalue()
+
+    curves = {} if axes is None else _readable_curves(figure, axes, x, lines)
+    return Picture(name, _compact(vector.getvalue(), name), alt, caption, curves, dict(picks or {}), render)
 
 
-def _compact(svg: str) -> str:
-    """Without what browsers do not need: header, comments, metadata, and more than tenths of a point in paths."""
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+def _readable_curves(
+    figure: Figure, axes: Axes, x: str, lines: Sequence[tuple[str, str, NDArray[Any], NDArray[Any]]]
+) -> dict[str, Any]:
+    """What ``Picture.curves`` holds, in the units of the drawing: points, from its upper left corner."""
+    width, height = (72 * inches for inches in figure.get_size_inches())
+
+    def places(xs: Any, ys: Any, transform: Any) -> NDArray[np.float64]:
+        corners = figure.transFigure.inverted().transform(transform.transform(np.column_stack([xs, ys])))
+        return np.asarray(np.round(corners * [width, -height] + [0, height], 2))
+
+    found = []
+    for label, color, xs, ys in lines:
+        if len(xs):
+            on_paper = places(xs, ys, axes.transData).tolist()
+            points = [[*at, figure_text(u), figure_text(v)] for at, u, v in zip(on_paper, xs, ys, strict=True)]
+            found.append({"label": label, "color": NAME_OF.get(color, "ink"), "points": points})
+    if not found:
+        return {}
+    bottom, top = places([0, 0], [0, 1], axes.transAxes)[:, 1].tolist()
+    return {"x": x, "box": [top, bottom], "lines": found}
+
+
+def figure_text(value: float) -> str:
+    """Six digits; whole numbers in full, with commas."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else _plain(value)
+
+
+def _compact(svg: str, name: str) -> str:
+    """For a page: colours by name, without header, comments and more than tenths of a point in paths, ids its own."""
+    svg = re.sub(
+        r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", svg[svg.index("<svg") :], flags=re.DOTALL
+    )
     svg = re.sub(r' d="[^"]*"', lambda path: " " + re.sub(r"(\.\d)\d+", r"\1", " ".join(path[0].split())), svg)
-    return re.sub(r"\n\s*", "\n", svg)
+    svg = re.sub(r"\n\s*", "\n", svg).replace("<defs>\n</defs>\n", "").replace("xlink:href", "href")
+    # the page decides on the size; joins and ends, as in the style sheet that went, are inherited
+    svg = re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', _ROOT, svg, count=1)
+    for color, of_page in NAME_OF.items():
+        svg = svg.replace(color, f"var(--{of_page}, {color})")
+    used = dict.fromkeys(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', svg))
+    short = hashlib.sha256((name + svg).encode()).hexdigest()[:6]
+    ids = {a or b: f"i{short}{k}" for k, (a, b) in enumerate(used)}
+    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{ids[m[1]]}"' if m[1] in ids else "", svg)
+    return re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + ids[m[2]], svg)
 
 
-def path_figure(
-    alphas: NDArray[np.float64], weights: NDArray[np.float64], names: Sequence[str], nonzeros: NDArray[np.int64]
-) -> Figure:
-    """Weights (a row for each feature shown, those with a name labelled) and nonzeros against alpha, falling."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("a plot needs matplotlib: pip install 'blockgreedy[report]'") from error
-    with _style():
-        figure = Figure(figsize=(1.5 * _WIDTH, 1.5 * _HEIGHT), layout="constrained")
-        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-        colors = (TEAL, RED, AMBER, VIOLET, BLUE, GREEN)
-        for k in range(len(weights)):
-            named = k < len(names)
-            upper.plot(
-                alphas,
-                weights[k],
-                color=colors[k % len(colors)] if named else SOFT,
-                linestyle=("-", "--", ":")[k // len(colors) % 3] if named else "-",  # a colour may come again
-                linewidth=1.4 if named else 0.6,
-                alpha=1.0 if named else 0.5,
-                label=names[k] if named else None,
-                zorder=3 if named else 2,
-            )
-        upper.set(ylabel="weight")
-        if names:
-            upper.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside: weights go anywhere
-        lower.step(alphas, nonzeros, where="mid", color=INK)
-        lower.set(ylabel="nonzeros", xlabel="alpha", xscale="log")
-        lower.invert_xaxis()
-    return figure
+_ROOT = r'<svg xmlns="http://www.w3.org/2000/svg" viewBox="\1" style="stroke-linejoin:round;stroke-linecap:butt">'

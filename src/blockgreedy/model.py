@@ -31,6 +31,8 @@ from blockgreedy.losses import LOSSES
 from blockgreedy.trace import COLUMNS, Record, Trace
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from blockgreedy.data import Dataset
     from blockgreedy.path import Path
     from blockgreedy.problem import Problem
@@ -166,6 +168,35 @@ class Model:
     def _one(self) -> None:
         if len(self) != 1:
             raise ValueError(f"this model has {len(self)} alphas; choose one with at(alpha)")
+
+    # -------------------------------------------------------------------------------------------------- looks
+
+    def plot(self, *, n_named: int = 6) -> Figure:
+        """The path, or how the fit converged, or the largest weights: what this model has, as a matplotlib figure."""
+        from blockgreedy.plots import chosen_features, convergence_figure, path_figure, weights_figure
+
+        drawn = self.alphas > 0  # at alpha = 0 there is no place on a logarithmic axis
+        if len(self) > 1 and np.any(drawn):
+            coefs = sp.csr_array(self.coefs)
+            shown = chosen_features(coefs, n_named)
+            names = [self.name_of(int(j)) for j in shown[:n_named]]
+            return path_figure(self.alphas[drawn], coefs[shown].toarray()[:, drawn], names, self.nonzeros[drawn])
+        if self.trace is not None and len(self.trace) > 1:
+            return convergence_figure(self.trace, float(self.objectives[0]))
+        return weights_figure(self.at(float(self.alphas[0]) or 1.0).top())
+
+    def _repr_html_(self) -> str:
+        from blockgreedy.plots import notebook_html
+
+        facts = [("loss", self.loss), ("alphas", f"{len(self)}")] if len(self) > 1 else [("loss", self.loss)]
+        for name, values in (("alpha", self.alphas), ("objective", self.objectives), ("nonzeros", self.nonzeros)):
+            facts.append((name, " … ".join(f"{v:.8g}" for v in (values[[0, -1]] if len(values) > 1 else values))))
+        statuses = ", ".join(dict.fromkeys(self.statuses))
+        facts += [("gap", f"{np.max(self.gaps, initial=0.0):.3g}"), ("status", statuses)]
+        facts += [("features", f"{self.n_features:,}")]
+        if len(self) == 1:
+            facts += [("largest weights", ", ".join(f"{name} {weight:+.3g}" for name, weight in self.top(5)))]
+        return notebook_html("Model", facts, "What the model looks like", self.plot if len(self) else None)
 
     # ------------------------------------------------------------------------------------------ predictions
 

@@ -25,6 +25,7 @@ from blockgreedy.problem import Problem
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 
@@ -117,6 +118,32 @@ class Partition:
         if not hasattr(ordered, "tocsc"):
             ordered = np.asfortranarray(ordered)
         return ordered, Partition(_frozen(sorted_blocks), self.n_blocks, self.kind, self.seed)
+
+    def plot(self, X: Any = None, y: Any = None) -> Figure:
+        """Loads of the blocks, the heaviest first: nonzeros of X, features, and with y shares of the gradient mass.
+
+        A matplotlib figure, which notebooks show by themselves.
+        """
+        from blockgreedy.plots import loads_figure
+
+        if y is not None and X is None:
+            raise ValueError("y goes with X, which is not given")
+        loads: dict[str, NDArray[Any]] = {} if X is None else {"nonzeros": self.nonzeros(X)}
+        loads |= {"features": self.sizes} | ({} if y is None else {"mass": self.mass(X, y)})
+        return loads_figure(loads)
+
+    def _repr_html_(self) -> str:
+        from blockgreedy.plots import notebook_html
+
+        sizes = self.sizes
+        facts = [
+            ("kind", self.kind),
+            ("blocks", f"{self.n_blocks:,}"),
+            ("features", f"{self.n_features:,}"),
+            ("features per block", f"{sizes.min():,} … {sizes.max():,}"),
+        ]
+        facts += [] if self.seed is None else [("seed", str(self.seed))]
+        return notebook_html("Partition", facts, "Features of each block", self.plot)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ``.npz`` file that ``Partition.load`` reads. It appears complete or not at all."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_DRAWN = 200
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
 
@@ -177,18 +176,33 @@ class Path:
 
         The ``n_named`` features with the largest weights are named; all others up to 200 are drawn thin.
         """
-        from blockgreedy.figures import path_figure
+        from blockgreedy.plots import chosen_features, path_figure
 
         whole("n_named", n_named, 0)
         if feature_names is not None and len(feature_names) != self.problem.n_features:
             raise ValueError(f"feature_names has {len(feature_names)} names, expected {self.problem.n_features}")
         coefs = self.coefs.tocsr()
-        largest = abs(coefs).max(axis=1).toarray().ravel()
-        shown = np.argsort(-largest, kind="stable")[: min(max(_MOST_DRAWN, n_named), np.count_nonzero(largest))]
+        shown = chosen_features(coefs, n_named)
         names = [f"feature {j}" if feature_names is None else str(feature_names[j]) for j in shown[:n_named]]
         # at alpha = 0 there is no place on a logarithmic axis
         drawn = self.alphas > 0
         return path_figure(self.alphas[drawn], coefs[shown].toarray()[:, drawn], names, self.nonzeros[drawn])
+
+    def _repr_html_(self) -> str:
+        from blockgreedy.plots import notebook_html
+
+        facts = [("status", self.message), ("alphas", str(len(self)))]
+        if self.points:
+            first, last = self.points[0], self.points[-1]
+            facts += [
+                ("alpha", f"{first.alpha:.6g} … {last.alpha:.6g}"),
+                ("nonzeros", f"{len(first.values):,} … {len(last.values):,}"),
+                ("deviance explained", f"{100 * self.deviance_explained[-1]:.4g} % at the last"),
+                ("largest gap", f"{np.max(self.gaps):.3g}"),
+            ]
+        facts += [("seconds", f"{self.seconds:.3g}")]
+        draw = self.plot if np.any(self.nonzeros) else None
+        return notebook_html("Path", facts, "Weights and nonzeros against alpha", draw)
 
     def _n_rows(self) -> float:
         """Samples; rows of weight 0 are none."""

@@ -6,40 +6,59 @@
     part.table(["alpha", "objective"], [["1e-3", "0.41"]], caption="Objective per alpha")
     page.save("run.html")
 
-The page needs no network and no script, follows the reader's choice of light or dark, and fits a phone. All text
-is escaped. It knows nothing of solvers: whoever has results hands over words, numbers and pictures.
+The page needs no network, follows the reader's choice of light or dark, fits a phone and can be printed. A small
+script reads values off curves and switches between drawings; without it everything is there. All text is escaped. It
+knows nothing of solvers: whoever has results hands over words, numbers and pictures.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from blockgreedy.report_script import SCRIPT
+from blockgreedy.report_style import STYLE
 
 Outcome = Literal["agrees", "in part", "differs", "not measured"]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG for light and one for dark pages, the same as PNG for other uses, and what it shows in words."""
+    """An SVG whose colours are the page's CSS variables, and what it shows in words.
+
+    ``curves`` holds what the page's script reads values from: the label of the x axis, and for each line a label, a
+    colour and its points [x on the drawing, y on the drawing, x in words, y in words]. ``picks`` says in which
+    position of the page's switches it is shown ({"against": "seconds"}: where seconds are chosen); it is always shown
+    where there is no script.
+    """
 
     name: str  # of its file, without suffix
-    light: str
-    dark: str
-    png: bytes
+    svg: str
     alt: str
     caption: str = ""
+    curves: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    picks: Mapping[str, str] = field(default_factory=dict)
+    render: Callable[[], bytes] = field(default=bytes, repr=False, compare=False)  # draws the PNG
+
+    @cached_property
+    def png(self) -> bytes:
+        """On white, for other uses than the page."""
+        return self.render()
 
     def html(self) -> str:
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
-        return (
-            f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{_data_url(self.dark)}">'
-            f'<img src="{_data_url(self.light)}" alt="{escape(self.alt)}"></picture>{caption}</figure>'
-        )
+        data = f" data-curves={_quoted(self.curves)}" if self.curves else ""
+        data += f" data-pick={_quoted(self.picks)}" if self.picks else ""
+        svg = self.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
+        return f"<figure{data}>{svg}{caption}</figure>"
 
 
 @dataclass(frozen=True)
@@ -80,6 +99,32 @@ class Section:
     def findings(self, findings: Iterable[Finding]) -> None:
         self.parts.append(f'<ul class="findings">{"".join(f.html() for f in findings)}</ul>')
 
+    def code(self, text: str) -> None:
+        """Something to type, as it is."""
+        self.parts.append(f'<pre tabindex="0"><code>{escape(text)}</code></pre>')
+
+    def facts(self, facts: Iterable[tuple[str, str, str]]) -> None:
+        """The few numbers to see first: (what, number, note)."""
+        cells = "".join(
+            f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd>"
+            + (f"<dd>{escape(note)}</dd>" if note else "")
+            + "</div>"
+            for what, value, note in facts
+        )
+        self.parts.append(f'<dl class="facts">{cells}</dl>')
+
+    def weights(self, weights: Iterable[tuple[str, float]], caption: str, note: str = "") -> None:
+        """Names and numbers with bars, those below 0 to the left and in another colour."""
+        rows = list(weights)
+        most = max((abs(weight) for _, weight in rows), default=0.0) or 1.0
+        body = ""
+        for name, weight in rows:
+            bar = f'class="{"minus" if weight < 0 else "plus"}" style="width:{50 * abs(weight) / most:.1f}%"'
+            body += f'<tr><th scope="row">{escape(name)}</th><td class="number">{signed(weight)}</td>'
+            body += f'<td class="bar"><span {bar}></span></td></tr>'
+        head = '<th scope="col">feature</th><th scope="col" class="number">weight</th><th aria-hidden="true"></th>'
+        self.parts.append(_table(caption, head, body, note, "weights"))
+
     def table(
         self,
         head: Sequence[str],
@@ -102,19 +147,22 @@ class Section:
             + "</tr>"
             for row in rows
         )
-        text = (
-            f'<div class="table" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-            f"<caption><span>{escape(caption)}</span></caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-            + (f'<p class="note">{escape(note)}</p>' if note else "")
-        )
+        text = _table(caption, top, body, note)
         summary = f"<summary>{escape(caption)}: {len(rows):,} rows</summary>"
         self.parts.append(f"<details>{summary}{text}</details>" if folded else text)
 
     def figures(self, *pictures: Picture) -> None:
-        """Side by side where there is room."""
+        """Side by side where there is room. What they are picked by becomes switches above them."""
         self.pictures += pictures
+        picks: dict[str, list[str]] = {}
+        for picture in pictures:
+            for name, value in picture.picks.items():
+                known = picks.setdefault(name, [])
+                known += [value] if value not in known else []
+        switches = f" data-picks={_quoted(picks)}" if picks else ""
         if pictures:
-            self.parts.append(f'<div class="figures">{"".join(picture.html() for picture in pictures)}</div>')
+            drawn = "".join(picture.html() for picture in pictures)
+            self.parts.append(f'<div class="figures"{switches}>{drawn}</div>')
 
     @property
     def sections(self) -> list[Section]:
@@ -150,11 +198,12 @@ class Page:
         return (
             f'<!doctype html><html lang="{escape(self.language)}"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
             '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-            f"<title>{escape(self.title)}</title><style>{_STYLE}</style></head><body>"
+            f"<title>{escape(self.title)}</title><style>{STYLE}</style></head><body>"
             f"<header><h1>{escape(self.title)}</h1>{lead}</header>"
             f'<nav aria-label="Contents"><ol>{"".join(contents)}</ol></nav>'
-            f"<main>{''.join(body)}</main></body></html>\n"
+            f"<main>{''.join(body)}</main><script>{SCRIPT}</script></body></html>\n"
         )
 
     def save(self, path: str | Path) -> None:
@@ -188,8 +237,30 @@ def _anchor(title: str, names: set[str]) -> str:
     return name
 
 
-def _data_url(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+def signed(value: float) -> str:
+    """With a sign that is as wide as a plus."""
+    return f"{value:+.4g}".replace("-", "−", 1) if value < 0 else f"{value:+.4g}"
+
+
+# Whatever text may get into a page, a browser runs the one script that is ours, and fetches nothing.
+_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+_POLICY = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'"
+
+
+def _table(caption: str, head: str, body: str, note: str, kind: str = "") -> str:
+    """Head and body are HTML."""
+    words, kind = escape(caption), f' class="{kind}"' if kind else ""
+    return (
+        f'<div class="table" tabindex="0" role="region" aria-label="{words}"><table{kind}>'
+        f"<caption><span>{words}</span></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        + (f'<p class="note">{escape(note)}</p>' if note else "")
+    )
+
+
+def _quoted(data: Any) -> str:
+    """JSON as an attribute, in single quotes: it is full of double ones."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return "'" + text.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") + "'"
 
 
 def _column_class(cells: Sequence[str]) -> str:
@@ -200,54 +271,3 @@ def _column_class(cells: Sequence[str]) -> str:
 
 def _is_number(cell: str) -> bool:
     return bool(re.match(r"^[-−+]?[\d.,]+(e[-+]?\d+)?( ?(s|ms|%|×|M|K))?$|^[–—]?$", cell.strip()))
-
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --paper: #fff; --line: #d0d7de; --card: #f6f8fa;
-  --good: #1a7f37; --mixed: #8a5a00; --bad: #c1121f; --link: #0b5cad; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ed; --soft: #a3acb6; --paper: #14171b; --line: #3a424b;
-  --card: #1d2126; --good: #56d364; --mixed: #e3b341; --bad: #ff7b72; --link: #79b8ff; } }
-* { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; padding: 1.5rem clamp(0.9rem, 3vw, 2.5rem) 4rem; max-width: 108rem; background: var(--paper);
-  color: var(--ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
-  overflow-wrap: break-word; }
-h1 { font-size: clamp(1.6rem, 4vw, 2.3rem); line-height: 1.2; margin: 0 0 0.6rem; }
-h2 { font-size: 1.45rem; margin: 3rem 0 0.6rem; padding-top: 0.6rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.12rem; margin: 2rem 0 0.4rem; }
-h4 { font-size: 1rem; margin: 1.4rem 0 0.3rem; }
-p, li { max-width: 46rem; }
-p { margin: 0.5rem 0; }
-.lead { font-size: 1.1rem; color: var(--soft); }
-.note, figcaption { color: var(--soft); font-size: 0.875rem; }
-a { color: var(--link); }
-nav { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.6rem 1rem;
-  margin: 1rem 0; }
-nav ol { margin: 0.2rem 0; padding-left: 1.5rem; }
-nav > ol { columns: 20rem; column-gap: 2.5rem; }
-nav li { break-inside: avoid; padding: 0.12rem 0; }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23.5rem), 1fr)); gap: 1.2rem;
-  margin: 1rem 0; }
-figure { margin: 0; min-width: 0; }
-figure img { width: 100%; height: auto; display: block; }
-.table { overflow-x: auto; margin: 1rem 0 0.4rem; max-width: 100%; }
-table { min-width: min(100%, 24rem); border-collapse: collapse;
-  font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-weight: 600; padding: 0.2rem 0 0.4rem; }
-caption span { position: sticky; left: 0; display: inline-block; max-width: calc(100vw - 2.2rem); }
-th, td { text-align: left; padding: 0.28rem 0.7rem; border-bottom: 1px solid var(--line); vertical-align: top; }
-thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); min-width: 4.2rem; }
-tbody th { font-weight: 500; }
-.number { text-align: right; }
-tbody .number, tbody .short { white-space: nowrap; }
-summary { cursor: pointer; color: var(--link); padding: 0.3rem 0; }
-.findings { list-style: none; padding: 0; display: grid; gap: 0.7rem; }
-.findings li { max-width: 60rem; background: var(--card); border-left: 5px solid var(--soft);
-  border-radius: 0 6px 6px 0; padding: 0.5rem 0.9rem; }
-.findings p { max-width: none; margin: 0.25rem 0; }
-.findings p + p { color: var(--soft); }
-.outcome { text-transform: uppercase; font-size: 0.76rem; letter-spacing: 0.04em; margin-right: 0.4rem; }
-.findings .agrees { border-color: var(--good); } .agrees .outcome { color: var(--good); }
-.findings .in-part { border-color: var(--mixed); } .in-part .outcome { color: var(--mixed); }
-.findings .differs { border-color: var(--bad); } .differs .outcome { color: var(--bad); }
-""".strip()

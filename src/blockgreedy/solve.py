@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,9 @@ from blockgreedy.problem import Problem
 from blockgreedy.risk import warn_of_risk
 from blockgreedy.trace import Record, Trace
 from blockgreedy.working_set import run_working_set
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged", "stalled"]
 Method = Literal["auto", "block-greedy", "scd", "shotgun", "greedy", "thread-greedy"]
@@ -76,6 +79,27 @@ class Solution:
             f"Solution({self.status}: objective {self.objective:.8g}, gap {self.gap:.2g}, {self.nonzeros} nonzeros, "
             f"{self.n_iter} iterations, {self.seconds:.3g} s)"
         )
+
+    def plot(self, x: Literal["seconds", "iterations"] = "seconds") -> Figure:
+        """Error, gap and nonzeros over the run: a matplotlib figure, which notebooks show by themselves."""
+        from blockgreedy.plots import convergence_figure
+
+        return convergence_figure(self.trace, self.objective, x)
+
+    def _repr_html_(self) -> str:
+        from blockgreedy.plots import notebook_html
+
+        facts = [
+            ("status", self.message if self.message.startswith(self.status) else f"{self.status}: {self.message}"),
+            ("objective", f"{self.objective:.10g}"),
+            ("gap", f"{self.gap:.3g}"),
+            ("nonzeros", f"{self.nonzeros:,} of {len(self.coef):,}"),
+            ("intercept", f"{self.intercept:.6g}"),
+            ("iterations", f"{self.n_iter:,}"),
+            ("seconds", f"{self.seconds:.3g}, and {self.check_seconds:.3g} in checks"),
+        ]
+        draw = self.plot if len(self.trace) > 1 else None
+        return notebook_html("Solution", facts, "Error, gap and nonzeros over the run", draw)
 
 
 def solve(

@@ -1,0 +1,183 @@
+"""The pictures on the pages of models and partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from blockgreedy.figures import AMBER, BLUE, GREEN, INK, RED, SOFT, TEAL, VIOLET, Axis, Band, Line, Mark, bars, curves
+from blockgreedy.plots import chosen_features, errors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from blockgreedy.model import CrossValidation, Model
+    from blockgreedy.partition import Partition
+    from blockgreedy.report import Picture
+    from blockgreedy.trace import Trace
+
+_NAMED, _DRAWN, _MOST_BARS = 6, 60, 64
+_COLORS = (TEAL, RED, AMBER, VIOLET, BLUE, GREEN)
+
+
+def convergence_pictures(trace: Trace, objective: float) -> list[Picture]:
+    """Error, gap and nonzeros, against seconds or iterations, on a logarithmic or a linear scale."""
+    made = []
+    for clock, column in (("seconds", "seconds"), ("iterations", "iteration")):
+        for scale in ("log", "linear"):
+            picks = {"against": clock, "scale": scale}
+            for name, label, values, color in (
+                ("objective", "objective − best", errors(trace, objective), INK),
+                ("gap", "dual gap", trace["gap"], TEAL),
+            ):
+                made.append(
+                    curves(
+                        f"convergence-{name}-{clock}-{scale}",
+                        [Line(trace[column], values, color)],
+                        Axis(clock),
+                        Axis(label, log=scale == "log"),
+                        title=f"{label[0].upper()}{label[1:]} against {clock}",
+                        alt=f"{label} against {clock}, {scale} scale: {_from_to(values)}",
+                        picks=picks,
+                    )
+                )
+        made.append(
+            curves(
+                f"convergence-nonzeros-{clock}",
+                [Line(trace[column], trace["nonzeros"], VIOLET)],
+                Axis(clock),
+                Axis("nonzero weights", limits=(0, None)),
+                title=f"Nonzero weights against {clock}",
+                alt=f"Nonzero weights against {clock}: {_from_to(trace['nonzeros'])}",
+                picks={"against": clock},
+            )
+        )
+    return made
+
+
+def path_pictures(model: Model) -> list[Picture]:
+    """Weights, nonzeros and deviance explained against alpha, the largest first."""
+    drawn = model.alphas > 0  # at alpha = 0 there is no place on a logarithmic axis
+    if not np.any(drawn):
+        return []
+    alphas, nonzeros = model.alphas[drawn], model.nonzeros[drawn]
+    x = Axis("alpha", log=True, falling=True)
+    coefs = sp.csr_array(model.coefs)
+    shown = chosen_features(coefs, _NAMED)[:_DRAWN]
+    weights = coefs[shown].toarray()[:, drawn]
+    thin = [Line(alphas, row, SOFT, width=0.5) for row in weights[_NAMED:]]
+    named = [
+        Line(alphas, row, color, width=1.5, label=_short(model.name_of(int(j))))
+        for j, row, color in zip(shown, weights, _COLORS, strict=False)
+    ]
+    made = [
+        curves(
+            "path-weights",
+            [*thin, *named],
+            x,
+            Axis("weight"),
+            title="Weights against alpha",
+            alt=f"Weights of the {len(shown)} features with the largest ones against alpha, falling; named are "
+            + ", ".join(line.label for line in named),
+            caption=f"{len(shown)} of {coefs.shape[0]:,} features; the largest are named." if len(shown) else "",
+        )
+    ]
+    made += [
+        curves(
+            f"path-nonzeros-{scale}",
+            [Line(alphas, nonzeros, VIOLET)],
+            x,
+            Axis("nonzero weights", log=scale == "log", limits=(None, None) if scale == "log" else (0, None)),
+            title="Nonzero weights against alpha",
+            alt=f"Nonzero weights against alpha, {scale} scale: {_from_to(nonzeros)}",
+            picks={"nonzeros": scale},
+        )
+        for scale in ("linear", "log")
+    ]
+    if model.deviance_explained is not None:
+        made.append(
+            curves(
+                "path-deviance",
+                [Line(alphas, 100 * model.deviance_explained[drawn], TEAL)],
+                x,
+                Axis("deviance explained, %", limits=(0, None)),
+                title="Deviance explained against alpha",
+                alt=f"Share of the null model's loss that is explained: {_from_to(100 * model.deviance_explained)} %",
+            )
+        )
+    return made
+
+
+def cross_validation_pictures(found: CrossValidation) -> list[Picture]:
+    """The score and nonzeros against alpha, with one standard error and both choices."""
+    drawn = (found.alphas > 0) & np.isfinite(found.mean)
+    if not np.any(drawn):
+        return []
+    alphas, mean = found.alphas[drawn], found.mean[drawn]
+    spread = np.nan_to_num(found.std_error[drawn])
+    x = Axis("alpha", log=True, falling=True)
+    marks = [
+        Mark(found.alpha_min, f"alpha_min {found.alpha_min:.3g}", RED),
+        Mark(found.alpha_1se, f"alpha_1se {found.alpha_1se:.3g}", AMBER, "-."),
+    ]
+    at = f"alpha_min {found.alpha_min:.3g}, alpha_1se {found.alpha_1se:.3g}"
+    return [
+        curves(
+            "cross-validation-score",
+            [
+                Line(alphas, mean, TEAL, label="mean"),
+                Line(alphas, mean - spread, SOFT, width=0.6, label="− 1 standard error"),
+                Line(alphas, mean + spread, SOFT, width=0.6, label="+ 1 standard error"),
+            ],
+            x,
+            Axis(found.scoring),
+            title=f"{found.scoring} of held-out rows",
+            alt=f"Mean {found.scoring} of {found.n_folds} folds against alpha, with one standard error; {at}",
+            legend=[Line([], [], TEAL, label="mean ± 1 standard error")],
+            bands=[Band(alphas, mean - spread, mean + spread, TEAL)],
+            marks=marks,
+        ),
+        curves(
+            "cross-validation-nonzeros",
+            [Line(alphas, found.nonzeros[drawn], VIOLET)],
+            x,
+            Axis("nonzero weights, mean of folds", limits=(0, None)),
+            title="Nonzero weights of the folds",
+            alt=f"Mean nonzero weights of the folds against alpha; {at}",
+            marks=marks,
+        ),
+    ]
+
+
+def block_pictures(
+    partition: Partition, loads: NDArray[Any], density: NDArray[Any], mass: NDArray[Any] | None
+) -> list[Picture]:
+    """Load, density, size and mass of each block, the heaviest first."""
+    order = np.argsort(-loads, kind="stable")
+    shown = [("load", "nonzeros of X in the block", loads), ("density", "density of the block, %", 100 * density)]
+    shown += [("features", "features of the block", partition.sizes)]
+    shown += [] if mass is None else [("mass", "share of the gradient mass, %", 100 * mass)]
+    made = []
+    for name, label, values in shown:
+        words: dict[str, Any] = {
+            "title": f"{label[0].upper()}{label[1:]}",
+            "alt": f"{label}, for each of {len(values):,} blocks, that with most nonzeros first: "
+            f"{values.min():.4g} to {values.max():.4g}",
+        }
+        x, y = Axis("block, most nonzeros first"), Axis(label, limits=(0, None))
+        if len(values) <= _MOST_BARS:
+            made.append(bars(f"blocks-{name}", {partition.kind: values[order]}, x, y, **words))
+        else:
+            made.append(curves(f"blocks-{name}", [Line(np.arange(len(values)), values[order], INK)], x, y, **words))
+    return made
+
+
+def _from_to(values: NDArray[Any]) -> str:
+    known = values[np.isfinite(values)]
+    return f"from {known[0]:.4g} to {known[-1]:.4g}" if len(known) else "unknown"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 28 else name[:27] + "…"
