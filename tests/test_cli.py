@@ -378,7 +378,8 @@ def test_ctrl_c_stops_within_two_seconds_and_reports_the_best_point(npz, tmp_pat
         "--trace",
         trace,
     ]
-    process = start("fit", npz, *arguments, *(["--json"] if how == "json" else []))
+    model = trace.with_name("model.npz")
+    process = start("fit", npz, *arguments, "--model", model, *(["--json"] if how == "json" else []))
     try:
         _wait_until_it_iterates(process)
         process.send_signal(signal.SIGINT)
@@ -396,6 +397,9 @@ def test_ctrl_c_stops_within_two_seconds_and_reports_the_best_point(npz, tmp_pat
     else:
         assert "interrupted" in out
     assert len(bg.Trace.from_csv(trace)) > 1
+    saved = bg.Model.load(model)
+    assert saved.statuses == ("interrupted",)
+    assert saved.objectives[0] < saved.f_null
 
 
 def _wait_until_it_iterates(process):

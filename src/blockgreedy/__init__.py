@@ -5,6 +5,7 @@ from typing import Any
 from blockgreedy import data, theory
 from blockgreedy.data import Dataset, load, save
 from blockgreedy.diagnose import Diagnosis, diagnose
+from blockgreedy.model import Model
 from blockgreedy.partition import Partition, make_partition
 from blockgreedy.path import Path, PathPoint, solve_path
 from blockgreedy.problem import Problem
@@ -25,6 +26,7 @@ __all__ = [
     "LassoCV",
     "LogisticRegression",
     "LogisticRegressionCV",
+    "Model",
     "Partition",
     "Path",
     "PathPoint",

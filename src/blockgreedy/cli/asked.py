@@ -31,7 +31,9 @@ class DataOptions:
     dtype: str | None = _of_data(None, "--dtype", "float32 or float64 (usual for text), of the values.")
     index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
     allow_unterminated: bool = _of_data(
-        False, "--allow-unterminated", "Svmlight: the last line may lack its newline, which looks like a cut-off file."
+        False,
+        "--allow-unterminated",
+        "Svmlight: the last line may lack its newline (as in a file cut off).",
     )
     cache: bool = _of_data(False, "--cache", "Keep what was read beside the file, for next time.")
 
@@ -94,7 +96,10 @@ class Outputs:
             try:
                 import matplotlib  # noqa: F401
             except ModuleNotFoundError:
-                fail("--report draws with matplotlib, which is not installed: pip install 'blockgreedy[report]'", FAILED)
+                fail(
+                    "--report draws with matplotlib, which is not installed: pip install 'blockgreedy[report]'",
+                    FAILED,
+                )
 
     def write(self, make: Callable[[], Model]) -> int:
         """0, or the exit code of what went wrong; the rest is still written."""

@@ -65,7 +65,7 @@ def cv(options: CvOptions) -> None:
 
     \b
     [bold]Examples[/]
-    [cyan]blockgreedy cv reuters.svm --loss logistic --intercept --scoring roc_auc --model best.npz --report cv.html[/]
+    [cyan]blockgreedy cv reuters.svm --loss logistic --scoring roc_auc --model best.npz --report cv.html[/]
     [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
     """
     outputs = Outputs(options.model, options.report)
@@ -112,10 +112,8 @@ def _estimator(options: CvOptions) -> Any:
         raise ValueError(f"--loss {options.loss}: cross-validation knows {' and '.join(kinds)}")
     if options.l2:
         raise ValueError(f"--l2 {options.l2:g}: cross-validation knows elastic nets by --l1-ratio")
-    shared = pick(
-        options, "l1_ratio n_alphas eps scoring selection fit_intercept standardize positive tol max_iter max_seconds "
-        "n_threads"
-    )  # fmt: skip
+    shared = pick(options, "l1_ratio n_alphas eps scoring selection fit_intercept standardize positive")
+    shared |= pick(options, "tol max_iter max_seconds n_threads")
     shows = not options.quiet and Console(stderr=True).is_terminal
     return kinds[options.loss](**shared, cv=options.folds, random_state=options.seed, verbose=shows)
 

@@ -174,13 +174,12 @@ def fit(options: FitOptions) -> None:
     outputs = Outputs(options.model, options.report, (("--trace", options.trace, ()),))
     outputs.check()
     progress = Progress(options.tol)
-    with failures() as stage:
-        with progress.shown(not options.quiet), risks_as_lines():
-            dataset = options.read(n_threads=options.n_threads)
-            progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
-            problem = _problem(options, dataset)
-            progress.f_null = problem.null_model.objective
-            solution = solve(problem, callback=progress.see, **_with_partition(options))
+    with failures() as stage, progress.shown(not options.quiet), risks_as_lines():
+        dataset = options.read(n_threads=options.n_threads)
+        progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
+        problem = _problem(options, dataset)
+        progress.f_null = problem.null_model.objective
+        solution = solve(problem, callback=progress.see, **_with_partition(options))
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     if options.trace is not None:
         try:

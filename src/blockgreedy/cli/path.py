@@ -146,7 +146,7 @@ def show(console: Console, path: Path, facts: dict[str, Any]) -> None:
             f"{row['alpha']:.4g}",
             f"{row['alpha'] / facts['alpha_max']:.4f}" if facts["alpha_max"] else "",
             f"{row['nonzeros']:,}",
-            f"{100 * row['deviance_explained']:.1f} %",
+            f"{100 * max(0.0, row['deviance_explained']):.1f} %",
             f"{row['gap'] / f_null:.1e}" if f_null else "0",
         )
     console.print(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -74,6 +75,8 @@ def predict(options: PredictOptions) -> None:
         columns = _columns(model, decision, options.what)
         try:
             _write(options.out, columns)
+        except BrokenPipeError:  # `predict … | head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             fail(f"the predictions cannot be written: {error}", FAILED)
         if options.score:
