@@ -26,7 +26,7 @@ def all_commands() -> dict[str, Any]:
 
 
 def options_table(name: str) -> str:
-    """Usage, and a row for each argument and option; in the order of ``--help``."""
+    """Usage, and a row for each argument and option, under the panels of ``--help``."""
     command = all_commands()[name]
     shown = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
     arguments = [parameter for parameter in shown if parameter.param_type_name == "argument"]
@@ -34,13 +34,14 @@ def options_table(name: str) -> str:
     usage = " ".join(["blockgreedy", name, *(_called(argument) for argument in arguments)])
     lines = [f"`{usage}`", "", "| option | default | |", "|---|---|---|"]
     lines += [f"| `{_called(argument)}` | | {_cell(argument.help)} |" for argument in arguments]
-    panel = None
+    panels: dict[str, list[Any]] = {}
     for parameter in options:
-        if getattr(parameter, "rich_help_panel", None) != panel:
-            panel = parameter.rich_help_panel
-            lines.append(f"| **{panel or 'More'}** | | |")
-        names = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
-        lines.append(f"| {names} | {_default(parameter)} | {_cell(parameter.help)} |")
+        panels.setdefault(getattr(parameter, "rich_help_panel", None) or "More", []).append(parameter)
+    for panel, members in panels.items():
+        lines.append(f"| **{panel}** | | |")
+        for parameter in members:
+            names = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
+            lines.append(f"| {names} | {_default(parameter)} | {_cell(parameter.help)} |")
     return "\n".join(lines)
 
 
