@@ -75,9 +75,9 @@ def test_the_picture_is_a_png(data, tmp_path):
         (("--kind", "sorted"), 2, "kind='sorted' is not known"),
         (("--blocks", 0), 2, "n_blocks=0 must be a whole number"),
         (("--blocks", 401), 2, "n_blocks=401 must be a whole number"),
-        (("--blocks", 4, "--out", "blocks.txt"), 2, "path must end in .npz"),
-        (("--blocks", 4, "--out", "nowhere/blocks.npz"), 1, "existing folder"),
-        (("--blocks", 4, "--picture", "blocks.jpg"), 2, "path must end in .png"),
+        (("--blocks", 4, "--out", "blocks.txt"), 2, "--out must end in .npz"),
+        (("--blocks", 4, "--out", "nowhere/blocks.npz"), 2, "existing folder"),
+        (("--blocks", 4, "--picture", "blocks.jpg"), 2, "--picture must end in .png"),
     ],
 )
 def test_wrong_use_is_told(data, tmp_path, arguments, code, sentence):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,13 +20,14 @@ from blockgreedy.model import Model
 from blockgreedy.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
-_DATA = "svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
+FORMATS = "Svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
 
 
 @dataclass(frozen=True)
-class DataOptions:
-    data: Annotated[Path, typer.Argument(metavar="DATA", help=_DATA)]
+class Reading:
+    """How files are read."""
+
     target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
     categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
     dtype: str | None = _of_data(None, "--dtype", "float32 or float64 (usual for text), of the values.")
@@ -37,7 +39,7 @@ class DataOptions:
     )
     cache: bool = _of_data(False, "--cache", "Keep what was read beside the file, for next time.")
 
-    def read(self, **more: Any) -> Dataset:
+    def read_file(self, path: Path, **more: Any) -> Dataset:
         if self.index_base not in _BASES:
             raise ValueError(f"--index-base {self.index_base} is not known; use auto, 0 or 1")
         if self.dtype not in (None, "float32", "float64"):
@@ -50,7 +52,20 @@ class DataOptions:
             "allow_unterminated": self.allow_unterminated,
             "cache": self.cache,
         }
-        return load(self.data, **(asked | more))
+        return load(path, **(asked | more))
+
+
+@dataclass(frozen=True)
+class _OfData:
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=FORMATS)]
+
+
+@dataclass(frozen=True)
+class DataOptions(Reading, _OfData):
+    """One file, and how it is read."""
+
+    def read(self, **more: Any) -> Dataset:
+        return self.read_file(self.data, **more)
 
 
 @dataclass(frozen=True)
@@ -89,17 +104,9 @@ class Outputs:
     others: tuple[tuple[str, Path | None, tuple[str, ...]], ...] = ()
 
     def check(self) -> None:
-        asked = (("--model", self.model, (".npz", ".json")), ("--report", self.report, (".html",)), *self.others)
-        for name, path, suffixes in asked:
+        for name, path, suffixes in (("--model", self.model, (".npz", ".json")), *self.others):
             check_output(name, path, suffixes)
-        if self.report is not None:
-            try:
-                import matplotlib  # noqa: F401
-            except ModuleNotFoundError:
-                fail(
-                    "--report draws with matplotlib, which is not installed: pip install 'blockgreedy[report]'",
-                    FAILED,
-                )
+        check_report(self.report)
 
     def write(self, make: Callable[[], Model]) -> int:
         """0, or the exit code of what went wrong; the rest is still written."""
@@ -133,6 +140,17 @@ def check_output(name: str, path: Path | None, suffixes: tuple[str, ...] = ()) -
         fail(f"{name} must name a file in an existing folder, got {str(path)!r}", WRONG_USE)
     if suffixes and path.suffix.lower() not in suffixes:
         fail(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}", WRONG_USE)
+
+
+def check_report(path: Path | None) -> None:
+    check_output("--report", path, (".html",))
+    if path is not None:
+        check_matplotlib("--report")
+
+
+def check_matplotlib(name: str) -> None:
+    if find_spec("matplotlib") is None:
+        fail(f"{name} needs matplotlib, which is missing: pip install 'blockgreedy[report]'", FAILED)
 
 
 def pick(record: Any, names: str) -> dict[str, Any]:

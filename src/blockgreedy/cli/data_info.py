@@ -19,7 +19,7 @@ from blockgreedy.cli.shell import FAILED, WRONG_USE, fail, option, takes
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.files import replacing
 
-_BAR = 32  # characters of the longest bar
+_BAR = 20  # characters of the longest bar
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _of_data, _of_output = partial(option, "Data"), partial(option, "Output")
 _PICTURE = typer.Option("--picture", help="Draw the density of the columns into this .png.", rich_help_panel="Output")

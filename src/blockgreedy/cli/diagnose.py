@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
-from blockgreedy.data import Dataset, load
+from blockgreedy.cli.asked import FORMATS, Reading
+from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
+from blockgreedy.data import Dataset
 from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
 from blockgreedy.diagnose import diagnose as diagnose_blocks
 from blockgreedy.options import whole
@@ -29,10 +30,14 @@ _of_blocks, _of_effort, _of_output = (partial(option, panel) for panel in ("Bloc
 
 
 @dataclass(frozen=True)
-class DiagnoseOptions:
+class _OfFiles:
+    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help=FORMATS)]
+
+
+@dataclass(frozen=True)
+class DiagnoseOptions(Reading, _OfFiles):
     """What ``blockgreedy diagnose`` accepts."""
 
-    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help=".npz files with X and y, or svmlight text.")]
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks, B.")
     kinds: str = _of_blocks(_KINDS, "--kinds", f"Kinds of partition, from {', '.join(KINDS)}.")
     blocks_per_iter: int | None = _of_blocks(None, "--blocks-per-iter", "P, for epsilon; usually all blocks.")
@@ -65,20 +70,10 @@ def diagnose(options: DiagnoseOptions) -> None:
     if unknown:
         fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(KINDS)}, with commas between", WRONG_USE)
     for path in options.data:
-        code = FAILED
-        try:
-            with _saying(options, f"{path.name}: loading") as say:
-                dataset = load(path)
-                code = WRONG_USE  # what is wrong from here on is what was asked for
-                found, seconds = _diagnose(
-                    options, kinds, dataset, lambda text, p=path, s=say: s(f"{p.name}: {text}")
-                )
-        except (ValueError, TypeError) as error:
-            fail(str(error), code)
-        except (OSError, MemoryError) as error:
-            fail(str(error) or "out of memory", FAILED)
-        except KeyboardInterrupt:
-            fail("interrupted", NOT_CONVERGED)
+        with failures("interrupted") as stage, _saying(options, f"{path.name}: loading") as say:
+            dataset = options.read_file(path, n_threads=options.n_threads)
+            stage.code = WRONG_USE  # what is wrong from here on is what was asked for
+            found, seconds = _diagnose(options, kinds, dataset, lambda text, p=path, s=say: s(f"{p.name}: {text}"))
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict(), "seconds": seconds}))
         else:

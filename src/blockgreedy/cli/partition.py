@@ -12,9 +12,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
+from blockgreedy.cli.asked import DataOptions, ReportOption, check_matplotlib, check_output, check_report, settings_of
+from blockgreedy.cli.shell import WRONG_USE, app, failures, option, takes
 from blockgreedy.columns import as_columns
-from blockgreedy.data import Dataset, load
+from blockgreedy.data import Dataset
 from blockgreedy.files import replacing
 from blockgreedy.partition import KINDS, Partition, make_partition
 
@@ -26,16 +27,16 @@ _PICTURE = typer.Option("--picture", help="Draw the blocks into this .png file."
 
 
 @dataclass(frozen=True)
-class PartitionOptions:
+class PartitionOptions(DataOptions):
     """What ``blockgreedy partition`` accepts."""
 
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="An .npz file with X and y, or svmlight text.")]
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks.")
     kind: str = _of_blocks("balanced", "--kind", f"One of {', '.join(KINDS)}.")
     seed: int = _of_blocks(0, "--seed", "Of random and balanced blocks.")
     n_threads: int | None = _of_blocks(None, "--threads", "Threads; usually all the process may use.")
     out: Annotated[Path | None, _OUT] = None
     picture: Annotated[Path | None, _PICTURE] = None
+    report: ReportOption = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
 
 
@@ -51,12 +52,17 @@ def partition(options: PartitionOptions) -> None:
     \b
     [bold]Examples[/]
     [cyan]blockgreedy partition data.npz --blocks 32 --kind balanced --out blocks.npz[/]
-    [cyan]blockgreedy partition data.npz --kind clustered --picture blocks.png[/]
+    [cyan]blockgreedy partition data.npz --kind clustered --picture blocks.png --report blocks.html[/]
     """
-    code = FAILED
-    try:
-        dataset = load(options.data)
-        code = WRONG_USE
+    outputs = (("--out", options.out, (".npz",)), ("--picture", options.picture, (".png",)))
+    for name, path, suffixes in outputs:
+        check_output(name, path, suffixes)
+    check_report(options.report)
+    if options.picture is not None:
+        check_matplotlib("--picture")
+    with failures("interrupted") as stage:
+        dataset = options.read(n_threads=options.n_threads)
+        stage.code = WRONG_USE
         dataset = replace(dataset, X=as_columns(dataset.X, options.n_threads))  # turned once, used four times
         settings = {"n_blocks": options.n_blocks, "kind": options.kind, "seed": options.seed}
         began = time.perf_counter()
@@ -67,23 +73,20 @@ def partition(options: PartitionOptions) -> None:
             made.save(options.out)
         if options.picture is not None:
             _draw(options.picture, described, dataset.name)
-    except (ValueError, TypeError) as error:
-        fail(str(error), code)
-    except (OSError, MemoryError) as error:
-        fail(str(error) or "out of memory", FAILED)
-    except ImportError:
-        fail("--picture needs matplotlib: pip install 'blockgreedy[report]'", FAILED)
-    except KeyboardInterrupt:
-        fail("interrupted", NOT_CONVERGED)
-    files = {"out": options.out, "picture": options.picture}
+        if options.report is not None:
+            from blockgreedy.pages import partition_page
+
+            about = settings_of({"data": str(options.data), **settings, "seconds": seconds})
+            partition_page(made, dataset.X, dataset.y, settings=about).save(options.report)
+    files = {"out": options.out, "picture": options.picture, "report": options.report}
     written = {name: str(path) for name, path in files.items() if path is not None}
     if options.as_json:
         typer.echo(json.dumps({"data": str(options.data), **described, "seconds": seconds, **written}))
         return
     console = Console(highlight=False)
     console.print(_table(described) if made.n_blocks <= _MOST_ROWS else "", _summary(described, dataset, seconds))
-    for name, path in written.items():
-        console.print(f"{name}: {path}")
+    for name, file in written.items():
+        console.print(f"{name}: {file}")
 
 
 def describe(made: Partition, dataset: Dataset) -> dict[str, Any]:
