@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +46,10 @@ class Download:
 
     def _try(self, url: str) -> str | None:
         """Go on with the file: "" when it is complete, a problem that may pass, or None where to begin again."""
+        import http.client  # here: they take longer to import than the rest of the package together
+        import urllib.error
+        import urllib.request
+
         have = self._size()
         headers = {"Accept-Encoding": "identity", "User-Agent": "blockgreedy"}
         version = self._version()
@@ -58,6 +59,7 @@ class Download:
             with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=_TIMEOUT) as answer:
                 return self._take(answer, have)
         except urllib.error.HTTPError as error:
+            error.close()
             if error.code == 416 and have:  # nothing beyond what is there: it is complete, or of another file
                 return "" if error.headers.get("Content-Range") == f"bytes */{have}" else None
             if error.code >= 500 or error.code == 429:
@@ -83,6 +85,8 @@ class Download:
                 file.write(block)
                 have += len(block)
                 self.seen(have, total)
+        if self._size() != have:  # another process writes to it
+            return None
         return "" if total is None or have == total else f"{have:,} of {total:,} bytes came"
 
     def _size(self) -> int:
