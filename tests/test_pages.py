@@ -14,7 +14,7 @@ from blockgreedy.model import CrossValidation, Model
 from blockgreedy.pages import model_page, partition_page
 from test_report import Outline
 
-HOSTILE = "<script>alert('3')</script>"
+HOSTILE = "<script>'&</script>"
 SETTINGS = {
     "command": "blockgreedy fit words.svm --loss logistic --alpha-ratio 0.05 --tol 1e-7",
     "data": "some/folder/words.svm",
@@ -29,9 +29,8 @@ SETTINGS = {
 
 def make_dataset():
     data = bg.data.text_like(200, 300, 12.0, seed=2)
-    names = np.array([f"word {j}" for j in range(300)])
-    pull = np.abs(data.X.T @ (data.y - data.y.mean()))
-    names[int(np.argmax(pull))] = HOSTILE  # the first to enter, hence on every page
+    names = np.array([f"word {j}" for j in range(300)], dtype="U40")
+    names[::4] = [f"{HOSTILE}{j}" for j in range(0, 300, 4)]
     return replace(data, feature_names=names)
 
 
