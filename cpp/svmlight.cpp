@@ -116,7 +116,7 @@ void SvmlightText::parse_chunk(Chunk& chunk, const SvmlightRows<T>& out, int bas
     if (!ends_token(p)) return wrong(start, "a label, which is a number");
     out.labels[row] = number;
     p = skip_blanks(p);
-    if (std::strncmp(p, "qid:", 4) == 0) {
+    if (p[0] == 'q' && p[1] == 'i' && p[2] == 'd' && p[3] == ':') {  // by turns: a line may end at any of them
       const char* const digits = p += 4;
       while (is_digit(*p)) ++p;
       if (p == digits || !ends_token(p)) return wrong(digits, "a whole number after qid:");
