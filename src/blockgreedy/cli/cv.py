@@ -161,3 +161,5 @@ def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
     chosen_one = f"alpha {f['alpha']:.4g} ({f['selection']}): {f['nonzeros']:,} of {f['n_features']:,} features"
     style = "green" if f["status"] == "converged" else "yellow"
     console.print(f"{chosen_one}; {f['status']}, {gap}", style=style, highlight=False)
+    if len(cross.alphas) > 1 and cross.alpha_min == cross.alphas[-1]:
+        console.print("the best alpha is the smallest one tried: a lower --eps may find a better", style="yellow")
