@@ -278,7 +278,7 @@ def test_weights_have_bars_of_their_length_and_side():
     rows = re.findall(
         r'<tr><th scope="row">(.*?)</th><td class="number">(.*?)</td>.*?class="(\w+)" style="(.*?)"', page.html()
     )
-    assert rows == [("a&lt;b", "−2", "minus", "width:50.0%"), ("c", "+1", "plus", "width:25.0%")]
+    assert rows == [("a&lt;b", "−2.000", "minus", "width:50.0%"), ("c", "+1.000", "plus", "width:25.0%")]
 
 
 def test_facts_and_code_are_escaped():

@@ -36,7 +36,7 @@ def convergence_pictures(trace: Trace, objective: float) -> list[Picture]:
                     curves(
                         f"convergence-{name}-{clock}-{scale}",
                         [Line(trace[column], values, color)],
-                        Axis(clock),
+                        Axis(clock, limits=(0, None)),
                         Axis(label, log=scale == "log"),
                         title=f"{label[0].upper()}{label[1:]} against {clock}",
                         alt=f"{label} against {clock}, {scale} scale: {_from_to(values)}",
@@ -47,7 +47,7 @@ def convergence_pictures(trace: Trace, objective: float) -> list[Picture]:
             curves(
                 f"convergence-nonzeros-{clock}",
                 [Line(trace[column], trace["nonzeros"], VIOLET)],
-                Axis(clock),
+                Axis(clock, limits=(0, None)),
                 Axis("nonzero weights", limits=(0, None)),
                 title=f"Nonzero weights against {clock}",
                 alt=f"Nonzero weights against {clock}: {_from_to(trace['nonzeros'])}",
@@ -133,7 +133,7 @@ def cross_validation_pictures(found: CrossValidation) -> list[Picture]:
             ],
             x,
             Axis(found.scoring),
-            title=f"{found.scoring} of held-out rows",
+            title=f"Rows held out: {found.scoring}",
             alt=f"Mean {found.scoring} of {found.n_folds} folds against alpha, with one standard error; {at}",
             legend=[Line([], [], TEAL, label="mean ± 1 standard error")],
             bands=[Band(alphas, mean - spread, mean + spread, TEAL)],

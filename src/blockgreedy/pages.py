@@ -98,7 +98,7 @@ def partition_page(partition: Partition, X: Any, y: Any = None, *, settings: Map
             str(b),
             f"{sizes[b]:,}",
             f"{loads[b]:,}",
-            f"{loads[b] / max(loads.mean(), 1e-300):.3g}",
+            f"{loads[b] / max(loads.mean(), 1e-300):.3f}",
             f"{100 * density[b]:.3g} %",
             *([] if mass is None else [f"{100 * mass[b]:.3g} %"]),
         ]
@@ -297,7 +297,7 @@ def _span(low: Any, high: Any) -> str:
 
 def _over_mean(values: NDArray[Any]) -> str:
     mean = float(values.mean())
-    return f"{float(values.max()) / mean:.3g}" if mean > 0 else "1"
+    return f"{float(values.max()) / mean:.2f}" if mean > 0 else "1"
 
 
 def _plain(value: Any) -> str:

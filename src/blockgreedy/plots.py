@@ -98,10 +98,10 @@ def loads_figure(loads: dict[str, NDArray[Any]]) -> Figure:
                 panel.bar(places, values[order], color=_COLORS[k], linewidth=0)
             else:
                 panel.fill_between(places, values[order], step="mid", color=_COLORS[k], linewidth=0)
-            panel.axhline(values.mean(), color=INK, linestyle="--", linewidth=1, label=f"mean {values.mean():,.4g}")
+            panel.axhline(values.mean(), color=INK, linestyle="--", linewidth=1)
+            panel.set_title(f"mean {values.mean():,.4g}, largest {values.max():,.4g}", loc="right", fontsize=8.5)
             panel.set(ylabel=name, ylim=(0, None))
             panel.grid(False, axis="x")
-            panel.legend(frameon=False, loc="upper right")
         panels[-1].set(xlabel=f"block, most {next(iter(loads))} first")
     return figure
 

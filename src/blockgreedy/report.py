@@ -238,8 +238,9 @@ def _anchor(title: str, names: set[str]) -> str:
 
 
 def signed(value: float) -> str:
-    """With a sign that is as wide as a plus."""
-    return f"{value:+.4g}".replace("-", "−", 1) if value < 0 else f"{value:+.4g}"
+    """Four digits, with a sign that is as wide as a plus."""
+    text = f"{value:+#.4g}".removesuffix(".")
+    return text.replace("-", "−", 1) if value < 0 else text
 
 
 # Whatever text may get into a page, a browser runs the one script that is ours, and fetches nothing.

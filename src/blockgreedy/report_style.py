@@ -105,6 +105,7 @@ thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); min-wid
 tbody th { font-weight: 500; }
 .number { text-align: right; }
 tbody .number, tbody .short { white-space: nowrap; }
+td:not(.number, .short, .bar) { overflow-wrap: anywhere; min-width: 9rem; }
 .weights { width: min(100%, 46rem); table-layout: fixed; min-width: 0; }
 .weights th:first-child { width: 45%; overflow-wrap: anywhere; }
 .weights .number { width: 6.2rem; }
