@@ -37,7 +37,8 @@ def read_npy(path: Path, target: str | os.PathLike[str] | None, labelled: bool) 
 
 def _read_array(path: Path) -> NDArray[Any]:
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
+        with path.open("rb") as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
     except (ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path} cannot be read as .npy: {error}") from error
 
@@ -56,6 +57,7 @@ def _read_labels(path: Path) -> NDArray[Any]:
     if path.suffix == ".npy":
         return _read_array(path)
     try:
-        return np.loadtxt(path, dtype=np.float64, ndmin=1)
+        lines = path.read_text().splitlines()
+        return np.array([float(line) for line in lines if line.strip()])
     except ValueError as error:
         raise ValueError(f"{path}, a file of labels, must hold one number per line: {error}") from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm", ".txt")
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 TABLE_SUFFIXES = (".parquet", ".arrow", ".feather", ".csv")
 CACHE_SUFFIX = ".cache.npz"
+_CACHE_VERSION = 1  # raised when a file would be read differently than before
 
 
 def load(
@@ -42,8 +45,9 @@ def load(
     ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file.
     ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text, also compressed (``.gz``, ``.bz2``, ``.xz``,
     ``.zst``), read by all threads.
-    ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers are a feature per column; text,
-    dictionary and boolean columns are one-hot encoded straight to sparse, a feature ``column=value`` per value.
+    ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers and booleans are a feature per
+    column; columns of text and of dictionaries are one-hot encoded straight to sparse, a feature ``column=value`` per
+    value. A missing category (in a CSV: an empty field, NA …) is no feature, a missing number an error.
     ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a file of their own.
 
     Parameters
@@ -55,13 +59,16 @@ def load(
     labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
     dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
     index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless
-        one is 0), the number of columns, and whether the last line may lack its newline (a sign that a file was cut off).
-    cache : keep what was read beside the file, as ``NAME.cache.npz``, and read that as long as the file is the same.
+        one is 0), the number of columns, and whether the last line may lack its newline (as if it had been cut off).
+    cache : keep what was read beside the file, as ``NAME.cache.npz``, and read that as long as file and options are
+        the same. Not for dense matrices and not with ``encoding``.
     """
     path = Path(path)
     kind, compression = kind_of(path)
     if not path.is_file():
         raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype={dtype!r} must be None, float32 or float64")
     text_dtype = np.float64 if dtype is None else dtype
 
     def read() -> Dataset:
@@ -83,11 +90,13 @@ def load(
     if not cache or kind == ".npz":
         dataset = read()
     else:
-        asked = {
+        asked: dict[str, Any] = {
             "target": None if target is None else os.fspath(target), "categorical": categorical,
             "labelled": labelled, "dtype": np.dtype(text_dtype).name, "index_base": index_base,
             "n_features": n_features, "allow_unterminated": allow_unterminated,
         }  # fmt: skip
+        if target is not None and kind in (".mtx", ".npy") and Path(target).is_file():
+            asked["labels"] = _state(Path(target))
         dataset = _cached(path, asked, read) if encoding is None else read()
     return dataset if dtype is None else dataset.astype(dtype)
 
@@ -102,16 +111,15 @@ def kind_of(path: Path) -> tuple[str, str]:
         return kind, compression
     raise ValueError(
         f"path must end in .npz (scipy sparse), {', '.join(SVMLIGHT_SUFFIXES)} (svmlight), "
-        f"{', '.join(TABLE_SUFFIXES)} (tables), .mtx or .npy (matrices); svmlight and .csv also with {', '.join(COMPRESSION_SUFFIXES)} after it"
-        f"; got {str(path)!r}"
+        f"{', '.join(TABLE_SUFFIXES)} (tables), .mtx or .npy (matrices); svmlight and .csv also with "
+        f"{', '.join(COMPRESSION_SUFFIXES)} after it; got {str(path)!r}"
     )
 
 
 def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> Dataset:
     """What is kept beside the file, if it was made of this very file in this very way; else it is made."""
     kept = path.with_name(path.name + CACHE_SUFFIX)
-    status = path.stat()
-    made_of = json.dumps({"size": status.st_size, "changed": status.st_mtime_ns, **asked}, sort_keys=True)
+    made_of = json.dumps({"version": _CACHE_VERSION, "file": _state(path), **asked}, sort_keys=True)
     if kept.is_file():
         try:
             with np.load(kept, allow_pickle=False) as archive:
@@ -121,14 +129,25 @@ def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> D
                 return replace(
                     read_npz(kept), index_base=about["index_base"], encoding=encoding, labelled=about["labelled"]
                 )
-        except (ValueError, KeyError, OSError):
+        except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile):
             pass  # unreadable or of an older version: made anew
     dataset = read()
+    if isinstance(dataset.X, np.ndarray):  # an .npz file would make it sparse
+        return dataset
     about = {
         "made_of": made_of,
         "index_base": dataset.index_base,
         "encoding": None if dataset.encoding is None else dataset.encoding.to_json(),
         "labelled": dataset.labelled,
     }
-    write_npz(dataset, kept, {"about": np.array(json.dumps(about))})
+    try:
+        write_npz(dataset, kept, {"about": np.array(json.dumps(about))})
+    except OSError as error:  # a read-only folder is no reason to throw away what was read
+        warnings.warn(f"{kept} cannot be written: {error}", stacklevel=3)
     return dataset
+
+
+def _state(path: Path) -> list[int]:
+    """Size and time of the last change."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]

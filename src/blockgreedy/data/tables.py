@@ -57,22 +57,31 @@ def read_table(
     dtype: Any,
     n_threads: int | None,
 ) -> Dataset:
-    table = _open(path, kind, compression, n_threads)
+    forced = set(categorical or ())
+    known = {} if encoding is None else dict(encoding.columns)
+    # A CSV does not say that 01 is text: columns of categories are read as they stand.
+    as_text = forced | {name for name, values in known.items() if values is not None}
+    table = _without_index(_open(path, kind, compression, as_text, n_threads))
+    _check_names(path, kind, table)
     if table.num_rows == 0:
         raise ValueError(f"{path} holds no rows")
     where = _target_column(path, table, None if target is None else os.fspath(target), labelled, encoding)
-    y = np.zeros(table.num_rows) if where is None else _labels(path, where, table.column(where))
+    # Rows to predict may have the column of labels and nothing in it.
+    labels = where if where is None or labelled or _first_null(table.column(where)) < 0 else None
+    y = np.zeros(table.num_rows) if labels is None else _labels(path, labels, table.column(labels))
     if encoding is None:
-        forced = set(categorical or ())
-        unknown = forced - set(table.column_names)
-        if unknown:
-            raise ValueError(f"categorical: {path} has no column {sorted(unknown)[0]!r}; {_columns(table)}")
         features = [name for name in table.column_names if name != where]
+        unknown = sorted(forced - set(features))
+        if unknown:
+            what = "takes the labels from" if unknown[0] == where else "has no"
+            raise ValueError(f"categorical: {path} {what} column {unknown[0]!r}; {_columns(table)}")
         parts = [_encode(path, name, table.column(name), name in forced, None, dtype) for name in features]
     else:
-        for name, _ in encoding.columns:
+        for name, values in encoding.columns:
             if name not in table.column_names:
                 raise ValueError(f"{path} has no column {name!r}, which the model was fitted on; {_columns(table)}")
+            if values is None and _is_text(table.column(name).type):
+                raise ValueError(f"{path}, column {name!r} holds text, but numbers when the model was fitted")
         parts = [
             _encode(path, name, table.column(name), values is not None, values, dtype)
             for name, values in encoding.columns
@@ -82,11 +91,11 @@ def read_table(
     made = Encoding(tuple((part.name, part.categories) for part in parts))
     X = _stacked(parts, table.num_rows, dtype)
     return Dataset.of_file(
-        path, X, y, made.feature_names, encoding=made if encoding is None else encoding, labelled=where is not None
+        path, X, y, made.feature_names, encoding=made if encoding is None else encoding, labelled=labels is not None
     )
 
 
-def _open(path: Path, kind: str, compression: str, n_threads: int | None) -> Any:
+def _open(path: Path, kind: str, compression: str, as_text: set[str], n_threads: int | None) -> Any:
     try:
         import pyarrow as pa
         import pyarrow.csv
@@ -99,7 +108,14 @@ def _open(path: Path, kind: str, compression: str, n_threads: int | None) -> Any
     try:
         if kind == ".csv":
             source = io.BytesIO(b"".join(decompressed(path, compression))) if compression else path
-            return pa.csv.read_csv(source, read_options=pa.csv.ReadOptions(use_threads=n_threads != 1))
+            return pa.csv.read_csv(
+                source,
+                read_options=pa.csv.ReadOptions(use_threads=n_threads != 1),
+                # An empty field is missing in columns of text too, not a category of its own.
+                convert_options=pa.csv.ConvertOptions(
+                    strings_can_be_null=True, column_types=dict.fromkeys(as_text, pa.string())
+                ),
+            )
         if kind == ".parquet":
             return pa.parquet.read_table(path, use_threads=n_threads != 1)
         try:
@@ -109,6 +125,29 @@ def _open(path: Path, kind: str, compression: str, n_threads: int | None) -> Any
                 return stream.read_all()
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read as {kind[1:]}: {error}") from error
+
+
+def _without_index(table: Any) -> Any:
+    """pandas writes an index as a column and says so beside the schema; it is no feature."""
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return table.drop_columns([name for name in index if isinstance(name, str) and name in table.column_names])
+
+
+def _check_names(path: Path, kind: str, table: Any) -> None:
+    names = table.column_names
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if kind == ".csv" and names and all(map(_reads_as_number, names)):
+        raise ValueError(f"{path} must begin with a line of column names, got {','.join(names[:5])!r}")
+    if twice:
+        raise ValueError(f"{path} has several columns named {twice[0]!r}; names must differ")
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _columns(table: Any) -> str:
@@ -146,7 +185,9 @@ def _first_null(column: Any) -> int:
 def _is_text(kind: Any) -> bool:
     import pyarrow.types as types
 
-    return bool(types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind))
+    # string_view is what polars writes; older versions of pyarrow do not have it.
+    is_view = getattr(types, "is_string_view", lambda _: False)
+    return bool(types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind) or is_view(kind))
 
 
 def _is_number(kind: Any) -> bool:
@@ -204,11 +245,17 @@ def _encode(
     if not (as_category or _is_text(kind)):
         if not _is_number(kind):
             raise ValueError(
-                f"{path}, column {name!r} is of type {kind}; accepted are numbers, booleans, text and dictionaries"
+                f"{path}, column {name!r} is of type {kind}; accepted are numbers, booleans, text and dictionaries. "
+                "Name it in categorical to take its values as categories, or leave it out"
             )
         values = _numbers(path, name, column, dtype)
         return _Part(name, None, None, values, values != 0)
-    text = column.cast(pa.string()) if not pa.types.is_string(kind) else column
+    if pa.types.is_floating(kind):  # NaN is a missing value here as in columns of numbers, not a category
+        column = pc.if_else(pc.is_nan(column), None, column)
+    try:
+        text = column if pa.types.is_string(kind) else column.cast(pa.string())
+    except pa.ArrowException as error:
+        raise ValueError(f"{path}, column {name!r} of type {kind} cannot be taken as categories: {error}") from error
     if known is None:
         known = tuple(sorted(value for value in pc.unique(text).to_pylist() if value is not None))
     found = pc.index_in(text, value_set=pa.array(known, type=pa.string()), skip_nulls=True)
@@ -219,7 +266,7 @@ def _encode(
 def _stacked(parts: list[_Part], n_rows: int, dtype: Any) -> Any:
     """Row after row: at most one entry per column."""
     present = np.column_stack([part.present for part in parts])
-    indptr = np.zeros(n_rows + 1, dtype=np.int64)
+    indptr: NDArray[Any] = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(present.sum(axis=1), out=indptr[1:])
     indices = np.empty((n_rows, len(parts)), dtype=np.int32)
     data = np.ones((n_rows, len(parts)), dtype=dtype)
@@ -229,6 +276,8 @@ def _stacked(parts: list[_Part], n_rows: int, dtype: Any) -> Any:
         if part.values is not None:
             data[:, k] = part.values
         start += part.width
+    if indptr[-1] < 2**31:  # scipy keeps both index arrays in one type and would widen the large one
+        indptr = indptr.astype(np.int32)
     X = sparse.csr_array((data[present], indices[present], indptr), shape=(n_rows, start))
     X.has_sorted_indices = True
     X.has_canonical_format = True
