@@ -122,7 +122,7 @@ def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> D
     made_of = json.dumps({"version": _CACHE_VERSION, "file": _state(path), **asked}, sort_keys=True)
     if kept.is_file():
         try:
-            with np.load(kept, allow_pickle=False) as archive:
+            with kept.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 about = json.loads(str(archive["about"]))
             if about["made_of"] == made_of:
                 encoding = Encoding.of_json(about["encoding"])
