@@ -22,7 +22,7 @@ test-browser: $(VENV)/browser
 
 # The documentation site in build/site; a broken link is an error, and nothing is fetched.
 docs: $(VENV)/docs
-	$(BIN)/python -m mkdocs build -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server -d build/site"
 
 lint: $(VENV)/built

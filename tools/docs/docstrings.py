@@ -6,25 +6,67 @@ The package writes ``name : what it is`` where numpydoc has a type, so its secti
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from griffe import Extension
+from griffe import Docstring, Extension
 
 from blockgreedy.estimators.parameters import CV_ATTRIBUTES, CV_PARAMETERS, PARAMETERS
 
 _ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)$")
+_COMMENT = re.compile(r"  # (.*)$")
+_WRAPPED = 80  # a line of at least this length goes on in the next
 _RULE = re.compile(r"-{3,}")
 _SHARED = (("{cv}", CV_PARAMETERS), ("{common}", PARAMETERS), ("{cv_attributes}", CV_ATTRIBUTES))
 
 
 class AsMarkdown(Extension):
-    def on_object(self, *, obj: Any, **more: Any) -> None:
-        if obj.docstring is None:
-            return
-        text = obj.docstring.value
-        for name, part in _SHARED:
-            text = text.replace(name, "\n".join(line.removeprefix("    ") for line in part.splitlines()))
-        obj.docstring.value = as_markdown(text)
+    """What the reference shows: docstrings made Markdown, and the fields of records with the comments beside them."""
+
+    def on_package(self, *, pkg: Any, **more: Any) -> None:
+        for obj in _all_objects(pkg):
+            if obj.docstring is not None:
+                obj.docstring.value = as_markdown(_whole(obj.docstring.value))
+            if obj.is_class and "dataclass" in obj.labels:
+                _list_fields(obj)
+            for name, member in list(obj.members.items()):
+                if not member.is_alias and member.is_attribute and member.docstring is None:
+                    del obj.members[name]  # no more to say than its name
+
+
+def _all_objects(obj: Any) -> Iterator[Any]:
+    yield obj
+    for member in obj.members.values():
+        if not member.is_alias:
+            yield from _all_objects(member)
+
+
+def _whole(text: str) -> str:
+    """With the parts that estimators share."""
+    for name, part in _SHARED:
+        text = text.replace(name, "\n".join(line.removeprefix("    ") for line in part.splitlines()))
+    return text
+
+
+def _list_fields(record: Any) -> None:
+    """A list below the docstring, unless that has one."""
+    text = "" if record.docstring is None else record.docstring.value
+    fields = [
+        member
+        for name, member in record.members.items()
+        if member.is_attribute and "property" not in member.labels and not name.startswith("_")
+    ]
+    if not fields or any(f"- `{field.name}" in text for field in fields):
+        return
+    lines = []
+    for field in fields:
+        comment = _COMMENT.search(record.lines_collection[record.filepath][field.endlineno - 1])
+        lines.append(f"- `{field.name}`: {comment[1] if comment else f'`{field.annotation}`'}")
+    made = "\n\n**Fields**\n\n" + "\n".join(lines)
+    if record.docstring is None:
+        record.docstring = Docstring(made.strip(), parent=record)
+    else:
+        record.docstring.value += made
 
 
 def as_markdown(text: str) -> str:
@@ -43,8 +85,10 @@ def as_markdown(text: str) -> str:
             inside = True
         elif inside and line.startswith("    "):
             more = line.strip()
-            if not lines[-1].endswith((".", ",", ";", ":")) and re.match(r"[A-Z\"]", more):
-                lines[-1] += "."  # what stands beside the name is a remark of its own
+            if len(lines[-1]) < _WRAPPED and lines[-1].startswith("- ") and lines[-1][-1] not in ".,;:":
+                lines[-1] += (
+                    "." if re.match(r"[A-Z\"]", more) else ";"
+                )  # what stands beside the name is a remark of its own
             lines.append(f"    {more}")
         else:
             if inside and line.strip():

@@ -25,6 +25,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "LICENSE.txt",
 }
+ALONE = ("index.md", "start.md")  # no other pages in their part of the menu: the room is theirs
 _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 _OPTIONS = re.compile(r"<!-- options: (.+?) -->")
 
@@ -56,6 +57,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    if page.file.src_uri in ALONE:
+        page.meta["hide"] = ["navigation"]
     markdown = _OPTIONS.sub(lambda found: options_table(found[1]), markdown)
     if page.file.src_uri.startswith("gallery/"):
         return markdown  # made here, for here
