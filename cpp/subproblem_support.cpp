@@ -15,8 +15,8 @@ constexpr int max_clips = 3;
 
 }  // namespace
 
-double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy) {
-  Direction direction = conjugate_gradients(max_iterations, stop, accuracy);
+double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy, double enough) {
+  Direction direction = conjugate_gradients(max_iterations, stop, accuracy, enough);
   if (direction.support.members.empty()) return 0;
   const Direction first = direction;
   old_points_.resize(columns.size());
@@ -34,7 +34,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
     }
     if (!clipped || round + 1 == max_clips || own > 100 * first.decrease) break;
     take(direction);
-    direction = conjugate_gradients(max_iterations, stop, accuracy);
+    direction = conjugate_gradients(max_iterations, stop, accuracy, enough);
     if (direction.support.members.empty()) break;
   }
   recall();
@@ -43,7 +43,7 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   return search_kinks(direction);
 }
 
-Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy) {
+Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy, double enough) {
   Direction direction;
   Subset& support = direction.support;
   for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -94,7 +94,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     add_rows(q_, length, Zx_);
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
-    if (singular || (decrease <= stop * direction.decrease && largest_excess(support, r) <= accuracy)) break;
+    if (singular || (decrease <= std::max(stop * direction.decrease, enough) && largest_excess(support, r) <= accuracy)) break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;

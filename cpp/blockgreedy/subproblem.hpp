@@ -83,9 +83,9 @@ class Subproblem {
   // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
   double sweep(bool support_only);
 
-  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease and no gradient
-  // is off by more than `accuracy` of its threshold; then clips at zero and at the bounds. Returns the decrease.
-  double solve_on_support(int max_iterations, double stop, double accuracy = infinity);
+  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease, or than `enough`,
+  // and no gradient is off by more than `accuracy` of its threshold; then clips at zero and at the bounds. Returns the decrease.
+  double solve_on_support(int max_iterations, double stop, double accuracy = infinity, double enough = 0);
 
   // How far the gradients of columns with point 0 are beyond their thresholds, at most and relative to these.
   double worst_outside();
@@ -124,7 +124,7 @@ class Subproblem {
     double decrease = 0;
     bool trusted = true;
   };
-  Direction conjugate_gradients(int max_iterations, double stop, double accuracy);
+  Direction conjugate_gradients(int max_iterations, double stop, double accuracy, double enough);
   bool clip(Direction& direction);
   double change_of(const Direction& direction);
   void take(const Direction& direction);
