@@ -199,7 +199,7 @@ def test_path_curves_are_those_of_the_weights(path, pages):
     np.testing.assert_array_equal(counts[:, 1], np.count_nonzero(dense, axis=0))
     lines = curve(pages["path"], "path-weights")
     largest = np.argsort(-np.abs(dense).max(axis=1))[:6]
-    assert set(lines) == {str(path.feature_names[j])[:28] for j in largest}
+    assert set(lines) == {str(path.feature_names[j]) for j in largest}
     for j in largest:
         shown = numbers(lines[str(path.feature_names[j])])[:, 1]
         np.testing.assert_allclose(shown, dense[j], rtol=1e-5, atol=1e-300)

@@ -243,6 +243,13 @@ def test_a_falling_axis_has_its_largest_value_on_the_left():
     assert ten < one
 
 
+def test_values_that_are_known_here_and_there_are_all_shown():
+    ys = np.full(5_000, np.nan)
+    ys[::100] = 1.0  # fewer than a curve may have points
+    made = curves("c", [Line(np.arange(5_000), ys)], Axis("x"), Axis("y"), alt="c")
+    assert len(made.curves["lines"][0]["points"]) == 50
+
+
 def test_values_are_shown_of_named_lines_and_of_a_line_alone():
     named, plain = Line([1, 2], [1, 2], label="named"), Line([1, 2], [2, 3])
     both = curves("c", [named, plain], Axis("x"), Axis("y"), alt="c")

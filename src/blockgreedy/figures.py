@@ -230,7 +230,7 @@ def thinned(x: ArrayLike, y: ArrayLike, n: int = 100) -> tuple[NDArray[np.float6
 
 def style() -> Any:
     try:
-        import matplotlib
+        import matplotlib.figure
     except ImportError as error:
         raise ImportError("a plot needs matplotlib: pip install 'blockgreedy[report]'") from error
 
@@ -249,12 +249,12 @@ def _canvas(title: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def _visible(line: Line, x: Axis, y: Axis) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Thinned, and without what a logarithmic axis cannot show."""
-    xs, ys = thinned(line.x, line.y)
+    """Without what is unknown or a logarithmic axis cannot show, and thinned."""
+    xs, ys = np.asarray(line.x, dtype=np.float64), np.asarray(line.y, dtype=np.float64)
     keep = np.isfinite(xs) & np.isfinite(ys)
     keep &= (xs > 0) if x.log else True
     keep &= (ys > 0) if y.log else True
-    return xs[keep], ys[keep]
+    return thinned(xs[keep], ys[keep])
 
 
 def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
@@ -268,6 +268,8 @@ def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
         axes.set_ylim(*y.limits)
     if x.log:
         _label_decades(axes.xaxis, *sorted(axes.get_xlim()))
+    else:
+        axes.locator_params(axis="x", nbins=6)  # beyond that labels such as 0.0025 touch
     if y.log:
         _label_decades(axes.yaxis, *sorted(axes.get_ylim()))
 

@@ -180,4 +180,4 @@ def _from_to(values: NDArray[Any]) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 28 else name[:27] + "…"
+    return name if len(name) <= 22 else name[:21] + "…"

@@ -203,7 +203,7 @@ def _path(part: Section, model: Model) -> None:
     order = sorted(entered.tolist(), key=lambda j: (first[j], -abs(last[j]), j))[:_FIRST_IN]
     rows = [[model.name_of(j), f"{model.alphas[first[j]]:.6g}", signed(last[j])] for j in order]
     if rows:
-        head = ["feature", "alpha at which it enters", f"weight at {model.alphas[-1]:.3g}"]
+        head = ["feature", "alpha at which it enters", "weight at the last"]
         part.table(head, rows, "The first features to enter")
 
 
