@@ -284,8 +284,9 @@ def test_blocks_on_the_page_are_counted_as_by_hand(data, blocks):
         assert (int(row[1]), int(row[2].replace(",", ""))) == (sizes[b], loads[b])
         assert float(row[4].rstrip(" %")) == pytest.approx(100 * loads[b] / (200 * sizes[b]), rel=1e-2)
     assert sum(float(row[5].rstrip(" %")) for row in rows) == pytest.approx(100, rel=0.02)
-    drawn = numbers(curve(page, "blocks-load")["clustered"])[:, 1]
-    np.testing.assert_array_equal(drawn, sorted(loads, reverse=True))
+    drawn = numbers(curve(page, "blocks-load")["clustered"])
+    np.testing.assert_array_equal(drawn[:, 0], [int(row[0]) for row in rows])  # blocks by their own numbers
+    np.testing.assert_array_equal(drawn[:, 1], sorted(loads, reverse=True))
     assert "words.svm" in page.title
 
 

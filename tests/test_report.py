@@ -295,3 +295,10 @@ def test_facts_and_code_are_escaped():
     part.code("a < b && c")
     for text in ("what &lt;", "1 &lt; 2", "note &amp;", "a &lt; b &amp;&amp; c"):
         assert text in page.html()
+
+
+def test_bars_of_unknown_height_have_no_value_to_show():
+    made = bars("b", {"random": [4.0, 0.0, np.nan, 2.0]}, Axis("block"), Axis("nonzeros", log=True), alt="bars")
+    (line,) = made.curves["lines"]
+    assert [point[2:] for point in line["points"]] == [["0", "4"], ["1", "0"], ["3", "2"]]
+    json.dumps(made.curves, allow_nan=False)

@@ -138,6 +138,7 @@ STYLE += f"""
   details::details-content {{ content-visibility: visible; block-size: auto; }}
   figure, tr, .facts div, .findings li, pre {{ break-inside: avoid; }}
   h2, h3, h4, caption {{ break-after: avoid; }}
+  .figures {{ grid-template-columns: 1fr 1fr; }}
   .table {{ overflow: visible; }}
   .bar span, .facts div, pre, nav {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
 }}
