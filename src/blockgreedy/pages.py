@@ -221,7 +221,8 @@ def _cross_validation(part: Section, model: Model) -> None:
         "standard error of the best."
     )
     part.figures(*cross_validation_pictures(found))
-    part.table(["choice", "alpha", f"{found.scoring}", "nonzeros, mean of folds"], chosen, "Choices of alpha")
+    note = f"{found.scoring} ± one standard error; nonzeros are the mean of the folds."
+    part.table(["choice", "alpha", found.scoring, "nonzeros"], chosen, "Choices of alpha", note)
 
 
 def _features(part: Section, model: Model) -> None:
