@@ -238,6 +238,7 @@ def shown_words(browser):
 
 @pytest.mark.parametrize("width", SIZES)
 def test_pointing_at_a_curve_shows_the_numbers_of_the_trace(browser, pages, models, width):
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     trace = models["fit"].trace
     open_page(browser, pages["fit"], width)
     places = corners(browser, "dual gap", "teal")
@@ -259,7 +260,9 @@ def test_pointing_at_a_curve_shows_the_numbers_of_the_trace(browser, pages, mode
             "const r = document.querySelector('.tip:not([hidden])').getBoundingClientRect(); return [r.left, r.right]"
         )
         assert 0 <= box[0] < box[1] <= width
-    save_screenshot(browser, f"tip-{width}", width)
+    browser.save_screenshot(
+        str(SCREENSHOTS / f"tip-{width}.png")
+    )  # of the whole page it would be without the pointer
     point_at(browser, 1, 1)
     assert tip(browser) is None
     assert browser.get_log("browser") == []

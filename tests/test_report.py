@@ -243,6 +243,13 @@ def test_a_falling_axis_has_its_largest_value_on_the_left():
     assert ten < one
 
 
+def test_values_that_are_known_here_and_there_are_all_shown():
+    ys = np.full(5_000, np.nan)
+    ys[::100] = 1.0  # fewer than a curve may have points
+    made = curves("c", [Line(np.arange(5_000), ys)], Axis("x"), Axis("y"), alt="c")
+    assert len(made.curves["lines"][0]["points"]) == 50
+
+
 def test_values_are_shown_of_named_lines_and_of_a_line_alone():
     named, plain = Line([1, 2], [1, 2], label="named"), Line([1, 2], [2, 3])
     both = curves("c", [named, plain], Axis("x"), Axis("y"), alt="c")
@@ -288,3 +295,10 @@ def test_facts_and_code_are_escaped():
     part.code("a < b && c")
     for text in ("what &lt;", "1 &lt; 2", "note &amp;", "a &lt; b &amp;&amp; c"):
         assert text in page.html()
+
+
+def test_bars_of_unknown_height_have_no_value_to_show():
+    made = bars("b", {"random": [4.0, 0.0, np.nan, 2.0]}, Axis("block"), Axis("nonzeros", log=True), alt="bars")
+    (line,) = made.curves["lines"]
+    assert [point[2:] for point in line["points"]] == [["0", "4"], ["1", "0"], ["3", "2"]]
+    json.dumps(made.curves, allow_nan=False)

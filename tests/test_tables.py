@@ -129,6 +129,14 @@ def test_an_empty_field_of_a_csv_is_a_missing_category(tmp_path):
     assert data.X.sum(axis=1).tolist() == [1, 0, 0, 0, 1]
 
 
+def test_a_word_among_numbers_is_told(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,y\n" + "".join(f"{k},1\n" for k in range(30)) + "?,0\n")
+    with pytest.warns(UserWarning, match=r"column 'age' holds numbers but for '\?', so its 31 values are taken as"):
+        assert bg.load(path).X.shape == (31, 31)
+    assert bg.load(path, categorical=["age"]).X.shape == (31, 31)  # meant, so nothing is said
+
+
 def test_categories_of_a_csv_are_read_as_they_stand(tmp_path):
     (tmp_path / "a.csv").write_text("zip,y\n01,1\n1,0\n10,1\n")
     data = bg.load(tmp_path / "a.csv", categorical=["zip"])

@@ -149,24 +149,28 @@ def bars(
     alt: str,
     title: str = "",
     caption: str = "",
-    picks: Mapping[str, str] | None = None,
+    places: tuple[str, Sequence[str]] | None = None,
 ) -> Picture:
-    """A row of bars per group, the groups' bars side by side; group names choose colours as kinds do."""
+    """A row of bars per group, the groups' bars side by side; group names choose colours as kinds do.
+
+    ``places``: what the page calls a place on the axis when it shows values, ("block", ["7", "3", …]).
+    """
     with style():
         figure, axes = _canvas(title)
         for k, (group, heights) in enumerate(groups.items()):
             values = np.asarray(heights, dtype=np.float64)
             width = 0.84 / len(groups)
-            places = np.arange(len(values)) + (k - (len(groups) - 1) / 2) * width
-            axes.bar(places, values, width=width, color=color_of(group), label=group, linewidth=0)
+            centers = np.arange(len(values)) + (k - (len(groups) - 1) / 2) * width
+            axes.bar(centers, values, width=width, color=color_of(group), label=group, linewidth=0)
         _set_up(axes, x, y)
         axes.grid(False, axis="x")
-        if len(groups) > 1:
+        if len(groups) > 1 or places is None:
             _legend(figure, [Line([], [], color_of(group), label=group, width=6) for group in groups])
-        tops = {group: np.asarray(heights, dtype=np.float64) for group, heights in groups.items()}
         # without the shift of side-by-side bars: one place on the axis shows all groups
+        tops = {group: np.asarray(heights, dtype=np.float64) for group, heights in groups.items()}
         shown = [(group, color_of(group), np.arange(len(values)), values) for group, values in tops.items()]
-        return _picture(name, figure, alt, caption, axes, "block", shown, picks)
+        what, names = places or (x.label, None)
+        return _picture(name, figure, alt, caption, axes, what, shown, names=names)
 
 
 def heat_map(
@@ -230,7 +234,7 @@ def thinned(x: ArrayLike, y: ArrayLike, n: int = 100) -> tuple[NDArray[np.float6
 
 def style() -> Any:
     try:
-        import matplotlib
+        import matplotlib.figure
     except ImportError as error:
         raise ImportError("a plot needs matplotlib: pip install 'blockgreedy[report]'") from error
 
@@ -249,12 +253,12 @@ def _canvas(title: str, height: float = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def _visible(line: Line, x: Axis, y: Axis) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Thinned, and without what a logarithmic axis cannot show."""
-    xs, ys = thinned(line.x, line.y)
+    """Without what is unknown or a logarithmic axis cannot show, and thinned."""
+    xs, ys = np.asarray(line.x, dtype=np.float64), np.asarray(line.y, dtype=np.float64)
     keep = np.isfinite(xs) & np.isfinite(ys)
     keep &= (xs > 0) if x.log else True
     keep &= (ys > 0) if y.log else True
-    return xs[keep], ys[keep]
+    return thinned(xs[keep], ys[keep])
 
 
 def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
@@ -268,6 +272,8 @@ def _set_up(axes: Axes, x: Axis, y: Axis) -> None:
         axes.set_ylim(*y.limits)
     if x.log:
         _label_decades(axes.xaxis, *sorted(axes.get_xlim()))
+    else:
+        axes.locator_params(axis="x", nbins=6)  # beyond that labels such as 0.0025 touch
     if y.log:
         _label_decades(axes.yaxis, *sorted(axes.get_ylim()))
 
@@ -318,6 +324,7 @@ def _picture(
     x: str = "",
     lines: Sequence[tuple[str, str, NDArray[Any], NDArray[Any]]] = (),
     picks: Mapping[str, str] | None = None,
+    names: Sequence[str] | None = None,
 ) -> Picture:
     """``lines``: those whose values the page shows, as (label, colour, x, y)."""
     vector = io.StringIO()
@@ -330,12 +337,16 @@ def _picture(
             figure.savefig(raster, format="png", dpi=130, facecolor="white")
         return raster.getvalue()
 
-    curves = {} if axes is None else _readable_curves(figure, axes, x, lines)
+    curves = {} if axes is None else _curve_values(figure, axes, x, lines, names)
     return Picture(name, _compact(vector.getvalue(), name), alt, caption, curves, dict(picks or {}), render)
 
 
-def _readable_curves(
-    figure: Figure, axes: Axes, x: str, lines: Sequence[tuple[str, str, NDArray[Any], NDArray[Any]]]
+def _curve_values(
+    figure: Figure,
+    axes: Axes,
+    x: str,
+    lines: Sequence[tuple[str, str, NDArray[Any], NDArray[Any]]],
+    names: Sequence[str] | None,
 ) -> dict[str, Any]:
     """What ``Picture.curves`` holds, in the units of the drawing: points, from its upper left corner."""
     width, height = (72 * inches for inches in figure.get_size_inches())
@@ -346,9 +357,15 @@ def _readable_curves(
 
     found = []
     for label, color, xs, ys in lines:
-        if len(xs):
-            on_paper = places(xs, ys, axes.transData).tolist()
-            points = [[*at, figure_text(u), figure_text(v)] for at, u, v in zip(on_paper, xs, ys, strict=True)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            on_paper = places(xs, ys, axes.transData)
+        words = names or [_number_text(u) for u in xs]
+        points = [
+            [*at.tolist(), word, _number_text(v)]
+            for at, word, v in zip(on_paper, words, ys, strict=True)
+            if np.all(np.isfinite(at))  # and what is unknown has no place
+        ]
+        if points:
             found.append({"label": label, "color": NAME_OF.get(color, "ink"), "points": points})
     if not found:
         return {}
@@ -356,7 +373,7 @@ def _readable_curves(
     return {"x": x, "box": [top, bottom], "lines": found}
 
 
-def figure_text(value: float) -> str:
+def _number_text(value: float) -> str:
     """Six digits; whole numbers in full, with commas."""
     return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else _plain(value)
 

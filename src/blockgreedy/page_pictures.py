@@ -168,7 +168,8 @@ def block_pictures(
         }
         x, y = Axis("block, most nonzeros first"), Axis(label, limits=(0, None))
         if len(values) <= _MOST_BARS:
-            made.append(bars(f"blocks-{name}", {partition.kind: values[order]}, x, y, **words))
+            places = ("block", [str(b) for b in order])
+            made.append(bars(f"blocks-{name}", {partition.kind: values[order]}, x, y, places=places, **words))
         else:
             made.append(curves(f"blocks-{name}", [Line(np.arange(len(values)), values[order], INK)], x, y, **words))
     return made
@@ -180,4 +181,4 @@ def _from_to(values: NDArray[Any]) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 28 else name[:27] + "…"
+    return name if len(name) <= 22 else name[:21] + "…"

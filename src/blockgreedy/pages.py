@@ -203,7 +203,7 @@ def _path(part: Section, model: Model) -> None:
     order = sorted(entered.tolist(), key=lambda j: (first[j], -abs(last[j]), j))[:_FIRST_IN]
     rows = [[model.name_of(j), f"{model.alphas[first[j]]:.6g}", signed(last[j])] for j in order]
     if rows:
-        head = ["feature", "alpha at which it enters", f"weight at {model.alphas[-1]:.3g}"]
+        head = ["feature", "alpha at which it enters", "weight at the last"]
         part.table(head, rows, "The first features to enter")
 
 
@@ -221,7 +221,8 @@ def _cross_validation(part: Section, model: Model) -> None:
         "standard error of the best."
     )
     part.figures(*cross_validation_pictures(found))
-    part.table(["choice", "alpha", f"{found.scoring}", "nonzeros, mean of folds"], chosen, "Choices of alpha")
+    note = f"{found.scoring} ± one standard error; nonzeros are the mean of the folds."
+    part.table(["choice", "alpha", found.scoring, "nonzeros"], chosen, "Choices of alpha", note)
 
 
 def _features(part: Section, model: Model) -> None:

@@ -70,7 +70,7 @@ pre { background: var(--card); border: 1px solid var(--line); border-radius: 6px
 .facts div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.8rem; }
 .facts dt { color: var(--soft); font-size: 0.875rem; }
 .facts dd { margin: 0; font-size: 0.875rem; color: var(--soft); }
-.facts dt + dd { font-size: 1.2rem; line-height: 1.35; font-weight: 600; color: var(--ink);
+.facts dt + dd { font-size: 1.1rem; line-height: 1.4; font-weight: 600; color: var(--ink);
   font-variant-numeric: tabular-nums; }
 .figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23.5rem), 1fr)); gap: 1.2rem;
   margin: 1rem 0; }
@@ -111,7 +111,7 @@ td:not(.number, .short, .bar) { overflow-wrap: anywhere; min-width: 9rem; }
 .weights .number { width: 6.2rem; }
 .weights .bar { padding-inline: 0; position: relative;
   background: linear-gradient(var(--line), var(--line)) center / 1px 100% no-repeat; }
-.bar span { position: absolute; top: 25%; bottom: 25%; }
+.bar span { position: absolute; top: 0.55rem; height: 0.85rem; }
 .bar .plus { left: 50%; background: var(--teal); border-radius: 0 3px 3px 0; }
 .bar .minus { right: 50%; background: var(--red); border-radius: 3px 0 0 3px; }
 summary { cursor: pointer; padding: 0.3rem 0; }
@@ -138,6 +138,7 @@ STYLE += f"""
   details::details-content {{ content-visibility: visible; block-size: auto; }}
   figure, tr, .facts div, .findings li, pre {{ break-inside: avoid; }}
   h2, h3, h4, caption {{ break-after: avoid; }}
+  .figures {{ grid-template-columns: 1fr 1fr; }}
   .table {{ overflow: visible; }}
   .bar span, .facts div, pre, nav {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
 }}

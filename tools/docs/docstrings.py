@@ -30,7 +30,8 @@ class AsMarkdown(Extension):
             if obj.is_class and "dataclass" in obj.labels:
                 _list_fields(obj)
             for name, member in list(obj.members.items()):
-                if not member.is_alias and member.is_attribute and member.docstring is None:
+                silent = not member.is_alias and member.is_attribute and member.docstring is None
+                if silent and "property" not in member.labels:
                     del obj.members[name]  # no more to say than its name
 
 

@@ -61,6 +61,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         page.meta["hide"] = ["navigation"]
     markdown = _OPTIONS.sub(lambda found: options_table(found[1]), markdown)
     if page.file.src_uri.startswith("gallery/"):
+        page.meta["hide"] = ["toc"]
         return markdown  # made here, for here
     origin = _origin(page.file.src_uri)
     here = posixpath.dirname(page.file.src_uri)

@@ -165,7 +165,7 @@ def convert(options: ConvertOptions) -> None:
 class FetchOptions:
     """What ``blockgreedy data fetch`` accepts."""
 
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Sets that --list shows.")] = None
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Sets that --list shows.")] = None
     list_sets: bool = _of_output(False, "--list", "Show the sets that can be fetched, and fetch nothing.")
     folder: Annotated[
         Path | None, typer.Option("--folder", help="Cache; else BLOCKGREEDY_CACHE, or the system's place for caches.")
@@ -179,9 +179,9 @@ class FetchOptions:
 def fetch_sets(options: FetchOptions) -> None:
     """Download public sets of the LIBSVM collection to a cache folder, and print where they are.
 
-    What broke off is resumed, what is there is not downloaded again but verified: by a published MD5 where --list
-    has one, otherwise by the SHA-256 that was recorded when the file was first downloaded. The numbers of rows,
-    features and nonzeros are compared to the published ones.
+    What broke off is resumed; what is there is not downloaded again. A download is checked by a published MD5 where
+    --list shows one; where it shows none, the first download is taken as it comes. Its SHA-256 is recorded, and every
+    later fetch verifies the file by it. Rows, features and nonzeros are compared to the published numbers.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted (the next fetch goes on from there).
 

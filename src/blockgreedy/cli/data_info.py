@@ -29,7 +29,7 @@ _PICTURE = typer.Option("--picture", help="Draw the density of the columns into 
 class InfoOptions:
     """What ``blockgreedy data info`` accepts."""
 
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Data files of any format that is read.")]
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Data files of any format that is read.")]
     target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
     categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
     index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")

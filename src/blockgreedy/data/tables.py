@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,6 +151,17 @@ def _reads_as_number(text: str) -> bool:
     return True
 
 
+def _warn_of_numbers(path: Path, name: str, values: tuple[str, ...]) -> None:
+    """One "?" among the numbers of a CSV makes a column text, which nobody would see otherwise."""
+    words = [value for value in values if not _reads_as_number(value)]
+    if 0 < len(words) <= len(values) / 10:
+        warnings.warn(
+            f"{path}, column {name!r} holds numbers but for {words[0]!r}, so its {len(values):,} values are taken as "
+            "categories; mend such fields if numbers are meant, or name the column in categorical",
+            stacklevel=5,
+        )
+
+
 def _columns(table: Any) -> str:
     names = table.column_names
     return f"its columns are {', '.join(names[:20])}{', …' if len(names) > 20 else ''}"
@@ -258,6 +270,8 @@ def _encode(
         raise ValueError(f"{path}, column {name!r} of type {kind} cannot be taken as categories: {error}") from error
     if known is None:
         known = tuple(sorted(value for value in pc.unique(text).to_pylist() if value is not None))
+        if not as_category:
+            _warn_of_numbers(path, name, known)
     found = pc.index_in(text, value_set=pa.array(known, type=pa.string()), skip_nulls=True)
     codes = np.asarray(pc.fill_null(found, -1)).astype(np.int32, copy=False)
     return _Part(name, known, codes, None, codes >= 0)
