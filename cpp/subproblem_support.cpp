@@ -43,7 +43,8 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   return search_kinks(direction);
 }
 
-Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy, double enough) {
+Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy,
+                                                      double enough) {
   Direction direction;
   Subset& support = direction.support;
   for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -94,7 +95,9 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     add_rows(q_, length, Zx_);
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
-    if (singular || (decrease <= std::max(stop * direction.decrease, enough) && largest_excess(support, r) <= accuracy)) break;
+    if (singular ||
+        (decrease <= std::max(stop * direction.decrease, enough) && largest_excess(support, r) <= accuracy))
+      break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;

@@ -106,6 +106,19 @@ def test_first_point_is_the_null_model(rng, loss):
 
 
 @pytest.mark.threads
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_loose_tolerances_take_a_step_at_every_alpha(loss):
+    data = bg.data.text_like(1500, 2500, 30.0, seed=6)
+    problem = bg.Problem(data.X, data.y.astype(float), loss=loss, alpha=1.0)
+    fine = bg.solve_path(problem, n_alphas=40, eps=1e-2, tol=1e-8)
+    loose = bg.solve_path(problem, n_alphas=40, eps=1e-2, tol=0.05)
+    f_null = problem.null_model.objective
+    assert np.all(loose.gaps <= 0.05 * f_null)
+    assert np.max(loose.objectives - fine.objectives) <= 1e-4 * f_null  # where no step was made it would be 1e-2
+    moves = np.asarray(abs(loose.coefs[:, 1:] - loose.coefs[:, :-1]).sum(axis=0)).ravel()
+    assert np.all(moves > 0)
+
+
 def test_threads_change_nothing(rng):
     problem = make(rng, "logistic", n=1000, p=400)
     one, two = (bg.solve_path(problem, n_alphas=5, eps=0.05, n_threads=n) for n in (1, 2))

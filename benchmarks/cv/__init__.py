@@ -7,7 +7,7 @@
 Everybody gets the same folds and the same alphas, without intercept, two threads or processes, and the tolerance that
 its users get who set none. How good a cross-validation is shows in its curve, the mean loss on the held-out rows at
 each alpha: ``curve_error`` is its largest distance, relative to its value at alpha_max, to a curve that was solved
-one fold and one alpha at a time with tol = 1e-7.
+one fold and one alpha at a time with tol = 1e-5.
 
 cell.py       what is asked: X, y, loss, alphas and folds
 peers.py      how each package is asked

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..paths.cell import Array
 from .cell import CvCell, held_out_loss
 
-TOL = 1e-7
+TOL = 1e-5
 COLUMNS = ("problem", "loss", "alpha", "curve")
 
 

@@ -47,7 +47,7 @@ class Blockgreedy(PathPeer):
 
     name = package = "blockgreedy"
     max_threads = 64
-    tolerances = half_decades(1e-2, 1e-7)
+    tolerances = half_decades(1e-1, 1e-7)
 
     def prepare(self, cell: PathCell, n_threads: int) -> Any:
         import blockgreedy  # noqa: F401

@@ -83,8 +83,9 @@ class Subproblem {
   // One pass of coordinate descent over every column, or over those with point ≠ 0. Returns the model's decrease.
   double sweep(bool support_only);
 
-  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease, or than `enough`,
-  // and no gradient is off by more than `accuracy` of its threshold; then clips at zero and at the bounds. Returns the decrease.
+  // Conjugate gradients on the support, until an iteration adds no more than `stop` of the decrease, or than
+  // `enough`, and no gradient is off by more than `accuracy` of its threshold; then clips at zero and at the bounds.
+  // Returns the decrease.
   double solve_on_support(int max_iterations, double stop, double accuracy = infinity, double enough = 0);
 
   // How far the gradients of columns with point 0 are beyond their thresholds, at most and relative to these.
