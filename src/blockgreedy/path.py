@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# The last alpha's weights often keep tol at the next one. A step makes them far better, which the alphas to come start
-# from; only what is this much better than asked for does without.
+# The last alpha's weights often keep tol at the next one. A step makes them far better, which the alphas to come
+# start from; only what is this much better than asked for does without.
 _SURE = 1e-3
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
