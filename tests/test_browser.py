@@ -289,7 +289,8 @@ def test_pointing_at_scores_shows_mean_and_errors(browser, pages, models):
     point_at(browser, *corners(browser, "Mean deviance", "teal")[4])
     head, *rows = tip(browser)
     assert last_number(head) == pytest.approx(found.alphas[4], rel=1e-5)
-    expected = [found.mean[4], found.mean[4] - found.std_error[4], found.mean[4] + found.std_error[4]]
+    middle, error = found.shown[4], found.std_error[4]
+    expected = [middle, middle - error, middle + error]
     assert [last_number(row) for row in rows] == pytest.approx(expected, rel=1e-5)
 
 

@@ -55,6 +55,15 @@ class CrossValidation:
     alpha_1se: float
     n_folds: int
 
+    @property
+    def shown(self) -> Array:
+        """The means as people read them: a deviance is above 0, and lower is better."""
+        return -self.mean if self.scoring == "deviance" else self.mean
+
+    @property
+    def better(self) -> str:
+        return "lower" if self.scoring == "deviance" else "greater"
+
 
 @dataclass(frozen=True, eq=False)
 class Model:

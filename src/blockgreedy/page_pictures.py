@@ -112,10 +112,10 @@ def path_pictures(model: Model) -> list[Picture]:
 
 def cross_validation_pictures(found: CrossValidation) -> list[Picture]:
     """The score and nonzeros against alpha, with one standard error and both choices."""
-    drawn = (found.alphas > 0) & np.isfinite(found.mean)
+    drawn = (found.alphas > 0) & np.isfinite(found.shown)
     if not np.any(drawn):
         return []
-    alphas, mean = found.alphas[drawn], found.mean[drawn]
+    alphas, mean = found.alphas[drawn], found.shown[drawn]
     spread = np.nan_to_num(found.std_error[drawn])
     x = Axis("alpha", log=True, falling=True)
     marks = [

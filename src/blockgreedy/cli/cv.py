@@ -151,7 +151,7 @@ def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
     for k in sorted({*evenly.tolist(), *chosen}):
         mark = marks.get(cross.alphas[k], "")
         table.add_row(
-            f"{cross.alphas[k]:.4g}", f"{cross.mean[k]:.5g}", f"{cross.std_error[k]:.2g}",
+            f"{cross.alphas[k]:.4g}", f"{cross.shown[k]:.5g}", f"{cross.std_error[k]:.2g}",
             f"{cross.nonzeros[k]:,.0f}", mark, style="bold" if mark else "",
         )  # fmt: skip
     size = f"{f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros"
