@@ -216,9 +216,9 @@ def _cross_validation(part: Section, model: Model) -> None:
         score = f"{found.shown[k]:.6g} ± {found.std_error[k]:.2g}"
         chosen.append([what, f"{alpha:.6g}", score, f"{found.nonzeros[k]:.4g}"])
     part.text(
-        f"{found.n_folds} folds, scored by {found.scoring} on the rows held out; {found.better} is better. alpha_min "
-        "has the best mean score. alpha_1se is the largest alpha, hence the sparsest model, whose score is within one "
-        "standard error of the best."
+        f"{found.n_folds} folds, scored by {found.scoring} on the rows held out; {found.better} is better. "
+        "alpha_min has the best mean score. alpha_1se is the largest alpha, hence the sparsest model, whose score is "
+        "within one standard error of the best."
     )
     part.figures(*cross_validation_pictures(found))
     note = f"{found.scoring} ± one standard error; nonzeros are the mean of the folds."

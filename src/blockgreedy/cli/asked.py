@@ -56,6 +56,13 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class OfFiles:
+    """A base for ``Reading`` options of commands that take several files."""
+
+    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help=FORMATS)]
+
+
+@dataclass(frozen=True)
 class _OfData:
     data: Annotated[Path, typer.Argument(metavar="DATA", help=FORMATS)]
 

@@ -1,11 +1,9 @@
 """``blockgreedy data``: look at files, convert them, fetch public ones, make some."""
 
-import contextlib
 import json
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blockgreedy.cli.asked import DataOptions
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
+from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetch import cache_folder, fetch, fetched
@@ -34,19 +32,6 @@ data_app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.add_typer(data_app, name="data")
-
-
-@contextlib.contextmanager
-def failing(code: int = WRONG_USE) -> Iterator[None]:
-    """Inside, what the library raises ends the command with a line and an exit code."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        fail(str(error), code)
-    except (OSError, MemoryError, ImportError) as error:
-        fail(str(error) or "out of memory", FAILED)
-    except KeyboardInterrupt:
-        fail("interrupted", NOT_CONVERGED)
 
 
 @dataclass(frozen=True)
@@ -83,7 +68,7 @@ def make(options: MakeOptions) -> None:
     [cyan]blockgreedy data make kdda --scale 0.01 --out kdda.npz[/]
     """
     began = time.perf_counter()
-    with failing():
+    with failures(code=WRONG_USE):
         check_writable(options.out, options.index_base)
         dataset = _generated(options)
         remarks = write(dataset, options.out, index_base=options.index_base)  # type: ignore[arg-type]
@@ -151,9 +136,9 @@ def convert(options: ConvertOptions) -> None:
     [cyan]blockgreedy data convert matrix.mtx data.svm.zst --target labels.txt[/]
     """
     began = time.perf_counter()
-    with failing():
+    with failures(code=WRONG_USE):
         check_writable(options.out, options.out_index_base)
-    with failing(FAILED):
+    with failures():
         dataset = options.read(
             n_features=options.n_features, labelled=not options.unlabelled, n_threads=options.n_threads
         )
@@ -193,16 +178,16 @@ def fetch_sets(options: FetchOptions) -> None:
     """
     names = options.names or []
     if options.list_sets:
-        with failing(FAILED):
+        with failures():
             _list(options)
         return
     if not names:
         fail("name a set to fetch, or use --list to see them", WRONG_USE)
-    with failing():
+    with failures(code=WRONG_USE):
         for name in names:
             fetched(name, options.folder)  # an unknown name before the first download
     for name in names:
-        with failing(FAILED), warnings.catch_warnings(record=True) as told:
+        with failures(), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             path = fetch(name, folder=options.folder, progress=not options.quiet and sys.stderr.isatty())
         typer.echo(json.dumps({"name": name, "path": str(path)}) if options.as_json else str(path))

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.cli.asked import DataOptions, check_output
-from blockgreedy.cli.data import data_app, failing
-from blockgreedy.cli.shell import FAILED, WRONG_USE, fail, option, takes
+from blockgreedy.cli.asked import OfFiles, Reading, check_output
+from blockgreedy.cli.data import data_app
+from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, takes
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.files import replacing
 
@@ -26,18 +26,9 @@ _PICTURE = typer.Option("--picture", help="Draw the density of the columns into 
 
 
 @dataclass(frozen=True)
-class InfoOptions:
+class InfoOptions(Reading, OfFiles):
     """What ``blockgreedy data info`` accepts."""
 
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Data files of any format that is read.")]
-    target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
-    categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
-    index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
-    allow_unterminated: bool = _of_data(
-        False,
-        "--allow-unterminated",
-        "Svmlight: the last line may lack its newline, as if cut off.",
-    )
     duplicates: bool = _of_data(True, "--duplicates/--no-duplicates", "Look for repeated rows and columns.")
     n_threads: int | None = _of_data(None, "--threads", "Threads; usually all the process may use.")
     picture: Annotated[Path | None, _PICTURE] = None
@@ -60,21 +51,12 @@ def info(options: InfoOptions) -> None:
     [cyan]blockgreedy data info *.npz --json[/]
     """
     check_output("--picture", options.picture, (".png",))
-    if options.picture is not None and len(options.files) > 1:
-        fail(f"--picture is of one file, got {len(options.files)}", WRONG_USE)
-    for path in options.files:
-        asked = DataOptions(  # in full: its defaults are typer's
-            path,
-            options.target,
-            options.categorical,
-            dtype=None,
-            index_base=options.index_base,
-            allow_unterminated=options.allow_unterminated,
-            cache=False,
-        )
-        with failing(FAILED):
-            dataset = asked.read(labelled=False, n_threads=options.n_threads)
-        with failing():
+    if options.picture is not None and len(options.data) > 1:
+        fail(f"--picture is of one file, got {len(options.data)}", WRONG_USE)
+    for path in options.data:
+        with failures():
+            dataset = options.read_file(path, labelled=False, n_threads=options.n_threads)
+        with failures(code=WRONG_USE):
             found = summarize(dataset, duplicates=options.duplicates, n_threads=options.n_threads)
         if options.picture is not None:
             _draw(options.picture, found)
@@ -163,7 +145,7 @@ def bar(share: float) -> str:
 
 
 def _draw(path: Path, found: Summary) -> None:
-    with failing(FAILED):
+    with failures():
         try:
             import matplotlib  # noqa: F401
         except ModuleNotFoundError:

@@ -7,15 +7,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.cli.asked import FORMATS, Reading
+from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
@@ -30,12 +29,7 @@ _of_blocks, _of_effort, _of_output = (partial(option, panel) for panel in ("Bloc
 
 
 @dataclass(frozen=True)
-class _OfFiles:
-    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help=FORMATS)]
-
-
-@dataclass(frozen=True)
-class DiagnoseOptions(Reading, _OfFiles):
+class DiagnoseOptions(Reading, OfFiles):
     """What ``blockgreedy diagnose`` accepts."""
 
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks, B.")
@@ -70,7 +64,7 @@ def diagnose(options: DiagnoseOptions) -> None:
     if unknown:
         fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(KINDS)}, with commas between", WRONG_USE)
     for path in options.data:
-        with failures("interrupted") as stage, _saying(options, f"{path.name}: loading") as say:
+        with failures() as stage, _saying(options, f"{path.name}: loading") as say:
             dataset = options.read_file(path, n_threads=options.n_threads)
             stage.code = WRONG_USE  # what is wrong from here on is what was asked for
             found, seconds = _diagnose(options, kinds, dataset, lambda text, p=path, s=say: s(f"{p.name}: {text}"))

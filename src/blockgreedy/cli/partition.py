@@ -60,7 +60,7 @@ def partition(options: PartitionOptions) -> None:
     check_report(options.report)
     if options.picture is not None:
         check_matplotlib("--picture")
-    with failures("interrupted") as stage:
+    with failures() as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         dataset = replace(dataset, X=as_columns(dataset.X, options.n_threads))  # turned once, used four times

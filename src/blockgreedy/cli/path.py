@@ -23,7 +23,7 @@ from blockgreedy.cli.asked import (
     pick,
     settings_of,
 )
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, complain, failures, option, takes
+from blockgreedy.cli.shell import FAILED, NO_POINT, NOT_CONVERGED, WRONG_USE, app, complain, failures, option, takes
 from blockgreedy.model import Model
 from blockgreedy.path import Path, PathPoint, solve_path
 
@@ -70,7 +70,7 @@ def path(options: PathOptions) -> None:
     """
     outputs = Outputs(options.model, options.report, (("--csv", options.csv_file, ()),))
     outputs.check()
-    with failures() as stage:
+    with failures(NO_POINT) as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         problem = options.make_problem(dataset)

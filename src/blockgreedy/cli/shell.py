@@ -6,6 +6,7 @@ Exit codes: 0 done (converged), 3 not converged, 2 wrong use, 1 any other error.
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from inspect import signature
 from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
 
@@ -15,6 +16,7 @@ import blockgreedy
 from blockgreedy.risk import ConvergenceRiskWarning
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
+NO_POINT = "interrupted before there was a point to report"
 
 app = typer.Typer(
     help="L1-regularised models on large sparse data, by block-greedy coordinate descent.",
@@ -77,24 +79,25 @@ def risks_as_lines() -> Iterator[None]:
         yield
 
 
+@dataclass
 class Stage:
     """What an error of this stage of a command means for its exit code."""
 
-    code = FAILED
+    code: int
 
 
 @contextlib.contextmanager
-def failures(before_a_point: str = "interrupted before there was a point to report") -> Iterator[Stage]:
-    """Inside, errors that the library explains become one line and an exit code."""
-    stage = Stage()
+def failures(interrupted: str = "interrupted", *, code: int = FAILED) -> Iterator[Stage]:
+    """Inside, errors that the library explains become one line and an exit code; Ctrl-C becomes ``interrupted``."""
+    stage = Stage(code)
     try:
         yield stage
     except (ValueError, TypeError, NotImplementedError) as error:
         fail(str(error), stage.code)
-    except (OSError, MemoryError, ModuleNotFoundError) as error:
+    except (OSError, MemoryError, ImportError) as error:
         fail(str(error) or "out of memory", FAILED)
     except KeyboardInterrupt:
-        fail(before_a_point, NOT_CONVERGED)
+        fail(interrupted, NOT_CONVERGED)
 
 
 def complain(message: str, code: int) -> int:
