@@ -43,7 +43,8 @@ class CvOptions(ProblemOptions):
     eps: float = _of_cv(1e-3, "--eps", "The last one, as a part of alpha_max.")
     l1_ratio: float = _of_cv(1.0, "--l1-ratio", "An elastic net: the L1 part of alpha, the rest is l2.")
 
-    tol: float = _of_stopping(1e-4, "--tol", "Duality gap of each, relative to the null model's objective.")
+    tol: float = _of_stopping(1e-4, "--tol", "Duality gap of the model, relative to the null model's objective.")
+    fold_tol: float | None = _of_stopping(None, "--fold-tol", "The same of the models of folds; usually 100 · tol.")
     max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most, at each alpha.")
     max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, for the path of a fold.")
     n_threads: int | None = _of_stopping(None, "--threads", "Threads; usually all the process may use.")
@@ -113,7 +114,7 @@ def _estimator(options: CvOptions) -> Any:
     if options.l2:
         raise ValueError(f"--l2 {options.l2:g}: cross-validation knows elastic nets by --l1-ratio")
     shared = pick(options, "l1_ratio n_alphas eps scoring selection fit_intercept standardize positive")
-    shared |= pick(options, "tol max_iter max_seconds n_threads")
+    shared |= pick(options, "tol fold_tol max_iter max_seconds n_threads")
     shows = not options.quiet and Console(stderr=True).is_terminal
     return kinds[options.loss](**shared, cv=options.folds, random_state=options.seed, verbose=shows)
 

@@ -52,8 +52,9 @@ CV_PARAMETERS = """alphas : array, or their number, optional
         numbers of rows.
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
-    fold_tol : float, default 10·tol
-        ``tol`` of the models of folds, whose scores differ far more than this lets them; the last fit takes ``tol``.
+    fold_tol : float, default 100·tol
+        ``tol`` of the models of folds. Scores of folds differ far more than this lets them, and paths are much better
+        than their ``tol`` (docs/paths.md). The model that is returned keeps ``tol``.
     n_jobs : int, optional
         Folds at a time; -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries,
         else one: with more, threads share the work inside of a fold, with less, there is too little of it.
