@@ -241,13 +241,13 @@ def test_a_cross_validated_path_shows_features_of_both_choices(path, pages):
 
 def test_cross_validation_curve_has_its_errors_and_choices(path, pages):
     lines = curve(pages["cv"], "cross-validation-score")
-    mean = -0.4 - 0.01 * np.abs(np.arange(12) - 7.0)
+    mean = 0.4 + 0.01 * np.abs(np.arange(12) - 7.0)  # a deviance, whose scores are negative
     np.testing.assert_allclose(numbers(lines["mean"]), np.column_stack([path.alphas, mean]), rtol=1e-5)
     np.testing.assert_allclose(numbers(lines["+ 1 standard error"])[:, 1], mean + 0.021, rtol=1e-5)
     np.testing.assert_allclose(numbers(lines["− 1 standard error"])[:, 1], mean - 0.021, rtol=1e-5)
     choices = {row[0]: row[1:] for row in rows_of(pages["cv"], "Choices of alpha")}
-    assert choices["alpha_min"] == [f"{path.alphas[7]:.6g}", "-0.4 ± 0.021", "10.5"]
-    assert choices["alpha_1se"] == [f"{path.alphas[5]:.6g}", "-0.42 ± 0.021", "7.5"]
+    assert choices["alpha_min"] == [f"{path.alphas[7]:.6g}", "0.4 ± 0.021", "10.5"]
+    assert choices["alpha_1se"] == [f"{path.alphas[5]:.6g}", "0.42 ± 0.021", "7.5"]
 
 
 def test_a_saved_model_has_the_same_page(fit, pages, tmp_path):
