@@ -79,6 +79,7 @@ SvmlightText::SvmlightText(const char* text, std::int64_t size, ThreadTeam& team
 
 template <class T>
 void SvmlightText::parse(const SvmlightRows<T>& out, int base, bool strict, ThreadTeam& team) {
+  rows_ = entries_ = 0;
   team.for_each(static_cast<std::int64_t>(chunks_.size()),
                 [&](std::int64_t k, int) { parse_chunk(chunks_[static_cast<std::size_t>(k)], out, base, strict); });
   if (team.stopped()) return;

@@ -274,7 +274,9 @@ class Solver final : public WorkingSet {
     const int cycles = static_cast<int>((exact ? 2 : 1) * effort_);
     // The closer to the end, the better a quadratic model describes the loss, and the more its solution is worth.
     const double stop = compressed_ ? 0.01 : std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
-    const double enough = options_.tol > loosest_fine_tol ? negligible * tol_ : 0.0;
+    // A proof that failed, or a step that brought nothing, asks for a better point than that.
+    const bool first = failed_ == infinity && n_idle_ == 0;
+    const double enough = first && options_.tol > loosest_fine_tol ? negligible * tol_ : 0.0;
     const std::int64_t before = model_.nonzeros_touched;
     const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {

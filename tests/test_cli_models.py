@@ -200,7 +200,8 @@ def test_cross_validation_chooses_as_the_estimator_does(folder, loss):
     estimator = kind(n_alphas=12, eps=0.02, cv=4, selection="1se").fit(data.X, data.y)
     assert found["alpha"] == pytest.approx(estimator.alpha_1se_)
     assert found["alpha_min"] == pytest.approx(estimator.alpha_min_)
-    assert found["curve"]["mean"] == pytest.approx(estimator.cv_results_["mean_test_score"].tolist())
+    deviance = (-estimator.cv_results_["mean_test_score"]).tolist()
+    assert (found["curve"]["mean"], found["curve"]["better"]) == (pytest.approx(deviance), "lower")
     model = bg.Model.load(folder / "cv.npz")
     assert np.allclose(model.coef, np.ravel(estimator.coef_), atol=1e-12)
     assert model.gaps[0] <= 1e-4 * model.f_null
@@ -243,6 +244,47 @@ def test_wrong_use_is_told_before_any_work(folder, logistic, monkeypatch, argume
     result = run(*arguments)
     assert message in result.stderr.replace("\n", " ")
     assert result.exit_code in ((1, 2) if "is not known; use" in message else (2,))
+
+
+def test_results_never_replace_the_data(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for arguments in (
+        ["fit", "data.npz", "--alpha", 1, "--model", "data.npz"],
+        ["path", "data.npz", "--model", "data.npz"],
+        ["cv", "data.npz", "--model", "./data.npz"],
+    ):
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert "would replace the data" in result.stderr
+    assert bg.load("data.npz").X.shape[0] == 500
+
+
+def test_features_in_another_order_are_refused(folder):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    data = bg.Dataset(X, np.where(X[:, 0] > 0, 1, -1), np.array(["a", "b", "c"]))
+    bg.save(data, folder / "abc.npz")
+    bg.save(bg.Dataset(X[:, [2, 0, 1]], data.y, np.array(["c", "a", "b"])), folder / "cab.npz")
+    run("fit", folder / "abc.npz", "--loss", "logistic", "--alpha-ratio", 0.1, "--model", folder / "abc_model.npz")
+    assert run("predict", folder / "abc_model.npz", folder / "abc.npz").exit_code == 0
+    result = run("predict", folder / "abc_model.npz", folder / "cab.npz")
+    assert result.exit_code == 1
+    assert "column 1 is 'c', the model's is 'a'" in result.stderr
+
+
+def test_large_labels_stay_apart_and_odd_names_are_drawn(folder):
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(1)
+    price = np.array(["$20_$30", "[/b]", "a<b"])[rng.integers(0, 3, 200)]
+    label = np.where(price == "[/b]", 1_000_001, 1_000_002)
+    lines = ["price,y", *(f"{p},{v}" for p, v in zip(price, label, strict=True))]
+    (folder / "odd[bold].csv").write_text("\n".join(lines) + "\n")
+    options = ["--loss", "logistic", "--alphas", 8, "--model", folder / "odd.npz", "--report", folder / "odd.html"]
+    result = run("path", folder / "odd[bold].csv", *options)
+    assert result.exit_code == 0, result.output
+    assert "odd[bold].csv" in result.stdout.replace("\n", "")
+    alpha = bg.Model.load(folder / "odd.npz").alphas[-1]
+    result = run("predict", folder / "odd.npz", folder / "odd[bold].csv", "--alpha", alpha, "--what", "probabilities")
+    assert result.stdout.splitlines()[0] == "p(1000001),p(1000002)"
 
 
 def test_other_files_than_models_are_refused(folder):

@@ -322,6 +322,28 @@ def test_npz_labels_and_names_must_fit_the_matrix(tiny, tmp_path):
         load(path)
 
 
+def test_indices_out_of_range_are_refused(tiny, tmp_path):
+    # scipy's products would read past the end of their arrays
+    broken = sparse.csr_array(tiny.X)
+    broken.indices[0] = 10**8
+    write_with(tmp_path / "broken.npz", broken, y=tiny.y)
+    with pytest.raises(ValueError, match=r"broken\.npz cannot be read as a sparse matrix with labels"):
+        load(tmp_path / "broken.npz")
+
+
+def test_damaged_files_are_refused(tiny, tmp_path):
+    save(tiny, tmp_path / "whole.npz", compressed=True)
+    whole = (tmp_path / "whole.npz").read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 7):
+        (tmp_path / "damaged.npz").write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            assert same(load(tmp_path / "damaged.npz"), tiny)
+        except ValueError:
+            refused += 1
+    assert refused > 10
+
+
 def test_pickled_arrays_are_never_loaded(tiny, tmp_path):
     write_with(tmp_path / "pickle.npz", tiny.X, y=np.array([1, None], dtype=object))
     with pytest.raises(ValueError, match=r"cannot be read as a sparse matrix with labels: .*allow_pickle"):

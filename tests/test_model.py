@@ -184,6 +184,31 @@ def test_other_files_are_refused(tmp_path, fitted, dataset):
         Model.load(tmp_path / "cut.json")
 
 
+def test_rows_without_a_number_have_no_prediction(fitted, dataset):
+    X = dataset.X.astype(np.float64).copy()
+    X.data[X.indptr[3]] = np.nan
+    with pytest.raises(ValueError, match="X holds NaN or infinite values: row 4 has no prediction"):
+        fitted.predict(X)
+
+
+def test_gaps_that_nothing_proves_come_back_from_json(fitted, tmp_path):
+    replace(fitted, gaps=np.array([np.inf])).save(tmp_path / "m.json")
+    assert Model.load(tmp_path / "m.json").gaps.tolist() == [np.inf]
+
+
+def test_damaged_models_are_refused(fitted, tmp_path):
+    fitted.save(tmp_path / "whole.npz")
+    whole = (tmp_path / "whole.npz").read_bytes()
+    refused = 0
+    for at in range(0, len(whole), 97):
+        (tmp_path / "damaged.npz").write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            assert np.array_equal(Model.load(tmp_path / "damaged.npz").coef, fitted.coef)
+        except ValueError:
+            refused += 1
+    assert refused > 10
+
+
 def test_pickles_are_never_loaded(tmp_path):
     np.savez(tmp_path / "evil.npz", header=np.array([object()]))
     with pytest.raises(ValueError, match="cannot be read as a model"):

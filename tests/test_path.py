@@ -105,7 +105,6 @@ def test_first_point_is_the_null_model(rng, loss):
         assert path.intercepts[0] == problem.null_model.intercept
 
 
-@pytest.mark.threads
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_loose_tolerances_take_a_step_at_every_alpha(loss):
     data = bg.data.text_like(1500, 2500, 30.0, seed=6)
@@ -119,6 +118,7 @@ def test_loose_tolerances_take_a_step_at_every_alpha(loss):
     assert np.all(moves > 0)
 
 
+@pytest.mark.threads
 def test_threads_change_nothing(rng):
     problem = make(rng, "logistic", n=1000, p=400)
     one, two = (bg.solve_path(problem, n_alphas=5, eps=0.05, n_threads=n) for n in (1, 2))

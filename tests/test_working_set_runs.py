@@ -277,3 +277,12 @@ def test_a_start_outside_the_box_is_refused(rng):
     problem = random_problem(rng, "squared", 0.1, positive=True)
     with pytest.raises(ValueError, match="inside lower ≤ w ≤ upper"):
         bg.solve(problem, coef_init=np.full(40, -1.0))
+
+
+@pytest.mark.parametrize(("loss", "ratio"), [("squared_hinge", 0.01), ("huber", 1e-3), ("squared", 0.01)])
+def test_loose_tolerances_take_no_more_iterations_than_tight_ones(loss, ratio):
+    data = bg.data.text_like(400, 800, 20.0, seed=2)
+    problem = bg.Problem(data.X, data.y.astype(float), loss=loss, alpha=0.0, fit_intercept=True)
+    problem = problem.with_alpha(ratio * problem.alpha_max)
+    counts = [bg.solve(problem, tol=tol).n_iter for tol in (0.05, 1e-2, 1e-3, 1e-4, 1e-5)]
+    assert max(counts[:-1]) <= 1.3 * counts[-1] + 3, counts

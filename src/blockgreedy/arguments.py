@@ -35,7 +35,9 @@ def targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[A
         raise ValueError("y holds NaN or infinite values")
     if not is_classifier:
         if labels.dtype.kind not in "biuf":
-            raise TypeError(f"y has dtype {labels.dtype}; a regression loss needs numbers")
+            raise TypeError(
+                f"y has dtype {labels.dtype}; a regression loss needs numbers, a classification loss takes text"
+            )
         return np.ascontiguousarray(labels, dtype=np.float64), None
     classes = np.unique(labels)
     if len(classes) == 1 and labels.dtype.kind in "iuf" and abs(classes[0]) == 1:

@@ -36,6 +36,7 @@ _FEW = 40  # points of a line that is alone: each is drawn
 
 WIDTH, HEIGHT = 4.4, 3.5  # inches: at 390 px a figure is shown at about nine tenths of its size
 _RC = {
+    "text.parse_math": False,  # a feature may be called $20_$30
     "font.size": 9.5,
     "figure.titlesize": 10.5,
     "axes.labelsize": 9.5,

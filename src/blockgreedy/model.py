@@ -15,6 +15,7 @@ import json
 import math
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path as FilePath
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
     from blockgreedy.solve import Solution
 
 FORMAT, VERSION = "blockgreedy-model", 1
+_BROKEN = (
+    *(ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, OverflowError, RecursionError),
+    *(NotImplementedError, zipfile.BadZipFile, zlib.error),
+)
+_TEXTS, _WHOLE = ("feature_names",), ("indptr", "features")  # arrays that do not hold floats
 Array = NDArray[np.float64]
 
 
@@ -212,11 +218,15 @@ class Model:
     def decision(self, X: Any) -> Array:
         """X @ coef + intercept, of a model with one alpha."""
         self._one()
-        if np.ndim(X) != 2 or X.shape[1] != self.n_features:
-            shape = getattr(X, "shape", np.shape(X))
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            shape = X.shape
             raise ValueError(f"X has shape {shape}, expected two dimensions with {self.n_features:,} columns")
-        column = self.coefs[:, [0]]
-        return np.asarray(X @ self.coef if len(column.data) else np.zeros(X.shape[0])) + self.intercept
+        decision = np.asarray(X @ self.coef, dtype=np.float64) + self.intercept
+        if not np.all(np.isfinite(decision)):
+            row = int(np.flatnonzero(~np.isfinite(decision))[0])
+            raise ValueError(f"X holds NaN or infinite values: row {row + 1} has no prediction")
+        return decision
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Classes, or predicted targets."""
@@ -261,9 +271,11 @@ class Model:
         try:
             if path.suffix.lower() == ".json":
                 header = json.loads(path.read_text(encoding="utf-8"))
-                arrays = {name: _array(values) for name, values in header.pop("arrays").items()}
+                arrays = {name: _array(name, values) for name, values in header.pop("arrays").items()}
             else:
-                with np.load(path, allow_pickle=False) as archive:
+                if not zipfile.is_zipfile(path):
+                    raise ValueError("it is no model")
+                with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                     header = json.loads(str(archive["header"]))
                     arrays = {name: archive[name] for name in archive.files if name != "header"}
             if header.get("format") != FORMAT:
@@ -271,7 +283,7 @@ class Model:
             if header["version"] > VERSION:
                 raise ValueError(f"it is of version {header['version']}; this blockgreedy reads up to {VERSION}")
             return cls._of_plain(header, arrays)
-        except (ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except _BROKEN as error:
             raise ValueError(f"{path} cannot be read as a model: {error}") from error
 
     def _to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -346,6 +358,10 @@ class Model:
             trace=trace,
             cross_validation=cross,
         )
+        if not isinstance(header["settings"], dict):
+            raise ValueError("its settings are no table of names and values")
+        if model.classes is not None and model.classes.shape != (2,):
+            raise ValueError(f"there are {model.classes.size} classes, expected 2")
         for name in ("intercepts", "objectives", "gaps"):
             if getattr(model, name).shape != (n_alphas,):
                 raise ValueError(f"{name} has shape {getattr(model, name).shape}, expected ({n_alphas},)")
@@ -379,7 +395,6 @@ def _numbers(values: NDArray[Any]) -> list[Any]:
     return [v if not isinstance(v, float) or math.isfinite(v) else str(v) for v in values.tolist()]
 
 
-def _array(values: list[Any]) -> NDArray[Any]:
-    if any(isinstance(v, float) for v in values):
-        return np.array([float(v) for v in values])
-    return np.array(values) if values else np.zeros(0)
+def _array(name: str, values: list[Any]) -> NDArray[Any]:
+    kind = np.str_ if name in _TEXTS else np.int64 if name in _WHOLE else np.float64
+    return np.array(values, dtype=kind)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,7 +163,7 @@ class Partition:
             with np.load(path, allow_pickle=False) as archive:
                 block_of, n_blocks, kind, seed = (archive[name] for name in ("block_of", "n_blocks", "kind", "seed"))
             return cls(block_of, int(n_blocks), str(kind), int(seed) if seed >= 0 else None)
-        except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{path} holds no partition as Partition.save writes it: {error}") from error
 
     def _check_shape(self, X: Any) -> tuple[int, int]:
@@ -185,7 +186,10 @@ def gradient_mass(X: Any, y: Any) -> NDArray[np.float64]:
 
 def as_target(y: Any, n_samples: int) -> NDArray[np.float64]:
     """y as the first gradient sees it: two values become -1 and +1, as for the classification losses."""
-    target = np.asarray(y, dtype=np.float64)
+    labels = np.asarray(y)
+    if labels.dtype.kind in "US":
+        labels = np.unique(labels, return_inverse=True)[1]
+    target = np.asarray(labels, dtype=np.float64)
     if target.shape != (n_samples,):
         raise ValueError(f"y has shape {target.shape}, expected ({n_samples},): one target per row of X")
     if not np.all(np.isfinite(target)):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 import blockgreedy
-from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, option
+from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
 from blockgreedy.losses import LOSSES
 from blockgreedy.model import Model
@@ -41,9 +41,9 @@ class Reading:
 
     def read_file(self, path: Path, **more: Any) -> Dataset:
         if self.index_base not in _BASES:
-            raise ValueError(f"--index-base {self.index_base} is not known; use auto, 0 or 1")
+            fail(f"--index-base {self.index_base} is not known; use auto, 0 or 1", WRONG_USE)
         if self.dtype not in (None, "float32", "float64"):
-            raise ValueError(f"--dtype {self.dtype} is not known; use float32 or float64")
+            fail(f"--dtype {self.dtype} is not known; use float32 or float64", WRONG_USE)
         asked: dict[str, Any] = {
             "target": self.target,
             "categorical": None if self.categorical is None else self.categorical.split(","),
@@ -52,7 +52,8 @@ class Reading:
             "allow_unterminated": self.allow_unterminated,
             "cache": self.cache,
         }
-        return load(path, **(asked | more))
+        with warnings_as_lines(UserWarning):
+            return load(path, **(asked | more))
 
 
 @dataclass(frozen=True)
@@ -106,13 +107,14 @@ _REPORT = typer.Option("--report", help="Write a page about it: this .html file.
 class Outputs:
     """Where a command's results go; checked before any work is done for them."""
 
+    data: Path
     model: Path | None = None
     report: Path | None = None
     others: tuple[tuple[str, Path | None, tuple[str, ...]], ...] = ()
 
     def check(self) -> None:
         for name, path, suffixes in (("--model", self.model, (".npz", ".json")), *self.others):
-            check_output(name, path, suffixes)
+            check_output(name, path, suffixes, self.data)
         check_report(self.report)
 
     def write(self, make: Callable[[], Model]) -> int:
@@ -123,7 +125,7 @@ class Outputs:
         if self.model is not None:
             try:
                 model.save(self.model)
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 code = complain(f"the model cannot be written: {error}", FAILED)
         if self.report is not None:
             code = write_report(model, self.report) or code
@@ -135,29 +137,37 @@ def write_report(model: Model, path: Path) -> int:
 
     try:
         model_page(model).save(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         return complain(f"the report cannot be written: {error}", FAILED)
     return 0
 
 
-def check_output(name: str, path: Path | None, suffixes: tuple[str, ...] = ()) -> None:
+def check_output(name: str, path: Path | None, suffixes: tuple[str, ...] = (), data: Path | None = None) -> None:
     if path is None:
         return
+    if data is not None and path.exists() and data.exists() and path.samefile(data):
+        fail(f"{name} {path} would replace the data; give it another name", WRONG_USE)
     if path.is_dir() or not path.parent.is_dir():
         fail(f"{name} must name a file in an existing folder, got {str(path)!r}", WRONG_USE)
     if suffixes and path.suffix.lower() not in suffixes:
         fail(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}", WRONG_USE)
 
 
-def check_report(path: Path | None) -> None:
-    check_output("--report", path, (".html",))
+def check_report(path: Path | None, name: str = "--report") -> None:
+    check_output(name, path, (".html",))
     if path is not None:
-        check_matplotlib("--report")
+        check_matplotlib(name)
 
 
 def check_matplotlib(name: str) -> None:
     if find_spec("matplotlib") is None:
         fail(f"{name} needs matplotlib, which is missing: pip install 'blockgreedy[report]'", FAILED)
+
+
+def show_files(console: Any, files: Mapping[str, Path | None]) -> None:
+    for name, path in files.items():
+        if path is not None:
+            console.print(f"{name}: {path}", highlight=False)
 
 
 def pick(record: Any, names: str) -> dict[str, Any]:
@@ -172,7 +182,13 @@ def finite(facts: Mapping[str, Any]) -> dict[str, Any]:
 def settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a saved model says of how it was made."""
     command = shlex.join(["blockgreedy", *sys.argv[1:]])
-    return {"command": command, "blockgreedy": blockgreedy.__version__, **finite(facts)}
+    facts = {name: _readable(value) for name, value in facts.items()}
+    return {"command": _readable(command), "blockgreedy": blockgreedy.__version__, **finite(facts)}
+
+
+def _readable(value: Any) -> Any:
+    """File names may hold bytes that are no text."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 ModelOption = Annotated[Path | None, _MODEL]

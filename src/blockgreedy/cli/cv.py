@@ -20,6 +20,7 @@ from blockgreedy.cli.asked import (
     finite,
     pick,
     settings_of,
+    show_files,
 )
 from blockgreedy.cli.shell import NOT_CONVERGED, WRONG_USE, app, failures, option, takes
 from blockgreedy.data import Dataset
@@ -69,24 +70,24 @@ def cv(options: CvOptions) -> None:
     [cyan]blockgreedy cv reuters.svm --loss logistic --scoring roc_auc --model best.npz --report cv.html[/]
     [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
     """
-    outputs = Outputs(options.model, options.report)
+    outputs = Outputs(options.data, options.model, options.report)
     outputs.check()
     with failures("interrupted before alpha was chosen; nothing was saved") as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         estimator = _estimator(options)
+        problem = options.make_problem(dataset)  # before the work: it refuses more than two classes
         with warnings.catch_warnings():
             warnings.filterwarnings("always", module="blockgreedy")
             warnings.showwarning = lambda message, *_, **__: typer.secho(f"Warning: {message}", err=True, fg="yellow")
             estimator.fit(dataset.X, dataset.y)
-        problem = options.make_problem(dataset)
         alpha, ratio = estimator.alpha_, options.l1_ratio
         problem = problem.with_alpha(alpha * ratio, alpha * (1 - ratio))
     cross = _cross_validation(options, estimator)
     model = _model(problem, estimator, dataset, cross)
     facts = {
         **data_facts(options.data, dataset, problem),
-        **pick(options, "loss positive fit_intercept standardize tol folds scoring selection l1_ratio"),
+        **pick(options, "target loss positive fit_intercept standardize tol folds scoring selection l1_ratio"),
         **pick(problem, "alpha l2"),
         **pick(cross, "alpha_min alpha_1se"),
         "status": estimator.status_,
@@ -98,10 +99,13 @@ def cv(options: CvOptions) -> None:
     code = 0 if estimator.status_ == "converged" else NOT_CONVERGED
     code = outputs.write(lambda: replace(model, settings=settings_of(facts))) or code
     if options.as_json:
-        curve = {name: getattr(cross, name).tolist() for name in ("alphas", "mean", "std_error", "nonzeros")}
+        curve = {name: getattr(cross, name).tolist() for name in ("alphas", "std_error", "nonzeros")}
+        curve |= {"mean": cross.shown.tolist(), "better": cross.better}
         typer.echo(json.dumps(finite(facts) | {"curve": curve}))
     else:
-        _show(Console(), facts, cross)
+        console = Console(markup=False)
+        _show(console, facts, cross)
+        show_files(console, {"model": options.model, "report": options.report})
     raise typer.Exit(code)
 
 

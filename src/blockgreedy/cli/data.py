@@ -212,7 +212,7 @@ def _list(options: FetchOptions) -> None:
         known = entry.checksum.split(":")[0] if entry.checksum else ""
         here = "" if fetched(entry.name, options.folder) is None else "yes"
         table.add_row(entry.name, f"{entry.n_samples:,}", f"{entry.n_features:,}", nonzeros, known, here)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(table, "")
     console.print(
         f"Files of the LIBSVM collection, kept in {cache_folder(options.folder)}. Those without a published checksum "

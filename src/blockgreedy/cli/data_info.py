@@ -63,7 +63,7 @@ def info(options: InfoOptions) -> None:
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict()}))
         else:
-            show(Console(highlight=False), str(path), found)
+            show(Console(highlight=False, markup=False), str(path), found)
 
 
 def show(console: Console, path: str, found: Summary) -> None:

@@ -71,7 +71,7 @@ def diagnose(options: DiagnoseOptions) -> None:
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict(), "seconds": seconds}))
         else:
-            _print(Console(highlight=False), str(path), found, seconds)
+            _print(Console(highlight=False, markup=False), str(path), found, seconds)
 
 
 @contextlib.contextmanager

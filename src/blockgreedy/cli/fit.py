@@ -40,14 +40,15 @@ from blockgreedy.cli.shell import (
     fail,
     failures,
     option,
-    risks_as_lines,
     takes,
+    warnings_as_lines,
 )
 from blockgreedy.data import Dataset
 from blockgreedy.model import Model
 from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
+from blockgreedy.risk import ConvergenceRiskWarning
 from blockgreedy.solve import FamilyArguments, Solution, solve
 from blockgreedy.trace import Record
 
@@ -171,10 +172,10 @@ def fit(options: FitOptions) -> None:
     """
     if (options.alpha is None) == (options.alpha_ratio is None):
         fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
-    outputs = Outputs(options.model, options.report, (("--trace", options.trace, ()),))
+    outputs = Outputs(options.data, options.model, options.report, (("--trace", options.trace, ()),))
     outputs.check()
     progress = Progress(options.tol)
-    with failures() as stage, progress.shown(not options.quiet), risks_as_lines():
+    with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):
         dataset = options.read(n_threads=options.n_threads)
         progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
         problem = _problem(options, dataset)
@@ -218,7 +219,7 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
     return {
         **data_facts(options.data, dataset, problem),
         **pick(problem, "alpha alpha_max l2 fit_intercept standardize"),
-        **pick(options, "loss positive method tol"),
+        **pick(options, "target loss positive method tol"),
         **_family_facts(options, problem, solution),
         "n_threads": resolve_threads(options.n_threads),
         **pick(solution, "status message objective gap"),

@@ -56,7 +56,7 @@ def partition(options: PartitionOptions) -> None:
     """
     outputs = (("--out", options.out, (".npz",)), ("--picture", options.picture, (".png",)))
     for name, path, suffixes in outputs:
-        check_output(name, path, suffixes)
+        check_output(name, path, suffixes, options.data)
     check_report(options.report)
     if options.picture is not None:
         check_matplotlib("--picture")
@@ -83,7 +83,7 @@ def partition(options: PartitionOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps({"data": str(options.data), **described, "seconds": seconds, **written}))
         return
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     console.print(_table(described) if made.n_blocks <= _MOST_ROWS else "", _summary(described, dataset, seconds))
     for name, file in written.items():
         console.print(f"{name}: {file}")

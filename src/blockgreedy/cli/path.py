@@ -22,6 +22,7 @@ from blockgreedy.cli.asked import (
     finite,
     pick,
     settings_of,
+    show_files,
 )
 from blockgreedy.cli.shell import FAILED, NO_POINT, NOT_CONVERGED, WRONG_USE, app, complain, failures, option, takes
 from blockgreedy.model import Model
@@ -68,7 +69,7 @@ def path(options: PathOptions) -> None:
     [cyan]blockgreedy path reuters.svm --loss logistic --model path.npz --report path.html[/]
     [cyan]blockgreedy path genes.npz --max-nonzeros 50 --csv path.csv[/]
     """
-    outputs = Outputs(options.model, options.report, (("--csv", options.csv_file, ()),))
+    outputs = Outputs(options.data, options.model, options.report, (("--csv", options.csv_file, ()),))
     outputs.check()
     with failures(NO_POINT) as stage:
         dataset = options.read(n_threads=options.n_threads)
@@ -85,7 +86,7 @@ def path(options: PathOptions) -> None:
     code = 0 if found.status in ("converged", "stopped") else NOT_CONVERGED
     facts = {
         **data_facts(options.data, dataset, problem),
-        **pick(options, "loss l2 positive fit_intercept standardize tol eps l1_ratio"),
+        **pick(options, "target loss l2 positive fit_intercept standardize tol eps l1_ratio"),
         "alpha_max": problem.alpha_max,
         "f_null": problem.null_model.objective,
         **pick(found, "status message seconds"),
@@ -100,7 +101,9 @@ def path(options: PathOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps(finite(facts) | {"points": [finite(row) for row in rows_of(found)]}))
     else:
-        show(Console(), found, facts)
+        console = Console(markup=False)
+        show(console, found, facts)
+        show_files(console, {"model": options.model, "report": options.report, "csv": options.csv_file})
     raise typer.Exit(code)
 
 

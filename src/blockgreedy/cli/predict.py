@@ -17,8 +17,9 @@ from rich.table import Table
 from scipy import sparse
 
 from blockgreedy.cli.asked import DataOptions, check_output, finite
-from blockgreedy.cli.shell import FAILED, WRONG_USE, app, complain, fail, failures, option, takes
+from blockgreedy.cli.shell import FAILED, WRONG_USE, app, fail, failures, option, takes
 from blockgreedy.data import Dataset
+from blockgreedy.data.dataset import label_text
 from blockgreedy.model import Model
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
@@ -58,10 +59,10 @@ def predict(options: PredictOptions) -> None:
     [cyan]blockgreedy predict model.npz new.svm --what probabilities --out predictions.csv[/]
     [cyan]blockgreedy predict path.npz test.parquet --alpha 1e-4 --score --out predictions.parquet[/]
     """
-    check_output("--out", options.out, (".csv", ".parquet"))
+    check_output("--out", options.out, (".csv", ".parquet"), options.data)
     if options.what not in KINDS:
         fail(f"--what {options.what} is not known; use {', '.join(KINDS)}", WRONG_USE)
-    with failures("interrupted; nothing was written") as stage:
+    with failures("interrupted; not all predictions were written") as stage:
         model = Model.load(options.model)
         stage.code = WRONG_USE
         model = _chosen(model, options.alpha)
@@ -82,12 +83,15 @@ def predict(options: PredictOptions) -> None:
         if options.score:
             _show(scores(model, decision, dataset.y), options.as_json)
     if options.out is not None:
-        Console(stderr=True).print(f"{len(decision):,} predictions in {options.out}", highlight=False)
+        Console(stderr=True, markup=False, highlight=False).print(f"{len(decision):,} predictions in {options.out}")
 
 
 def _chosen(model: Model, alpha: float | None) -> Model:
     if alpha is not None:
-        return model.at(alpha)
+        nearest = model.at(alpha)
+        if abs(nearest.alphas[0] / alpha - 1) > 0.01:
+            typer.secho(f"Warning: the nearest alpha of the model is {nearest.alphas[0]:.6g}", err=True, fg="yellow")
+        return nearest
     if len(model) > 1:
         lowest, highest = model.alphas.min(), model.alphas.max()
         raise ValueError(f"the model has {len(model)} alphas, {lowest:.3g} to {highest:.3g}: choose one with --alpha")
@@ -97,16 +101,26 @@ def _chosen(model: Model, alpha: float | None) -> Model:
 def _read(options: PredictOptions, model: Model) -> Dataset:
     """As the model's own data were read, in the model's columns."""
     asked: dict[str, Any] = {"labelled": options.score, "encoding": model.encoding, "n_threads": options.n_threads}
+    if options.target is None and model.encoding is not None:
+        asked["target"] = model.settings.get("target")
     if model.index_base is not None and options.index_base == "auto":
         asked["index_base"] = model.index_base
     dataset = options.read(**asked)
+    names, known = dataset.feature_names, model.feature_names
+    if names is not None and known is not None and len(names) == len(known) and np.any(names != known):
+        first = int(np.flatnonzero(names != known)[0])
+        raise ValueError(
+            f"{options.data} has other features than the model: column {first + 1} is {str(names[first])!r}, "
+            f"the model's is {str(known[first])!r}"
+        )
     given, wanted = dataset.X.shape[1], model.n_features
     if given == wanted:
         return dataset
     if model.index_base is None or dataset.index_base is None:
         raise ValueError(f"{options.data} has {given:,} columns, the model {wanted:,} features")
     if given > wanted:  # features that no row of the model's own data had
-        complain(f"{given - wanted:,} features beyond the model's {wanted:,} have no weight and are left out", 0)
+        left_out = f"{given - wanted:,} features beyond the model's {wanted:,} have no weight and are left out"
+        typer.secho(f"Warning: {left_out}", err=True, fg="yellow")
         return Dataset(dataset.X[:, :wanted], dataset.y, labelled=dataset.labelled)
     X = sparse.csr_array(dataset.X)
     wider = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], wanted))
@@ -120,11 +134,7 @@ def _columns(model: Model, decision: NDArray[np.float64], what: str) -> dict[str
         return {"prediction": model.labels_of(decision)}
     assert model.classes is not None
     probabilities = model.probabilities_of(decision)
-    return {f"p({_text(label)})": probabilities[:, k] for k, label in enumerate(model.classes.tolist())}
-
-
-def _text(label: Any) -> str:
-    return f"{label:g}" if isinstance(label, float) else str(label)
+    return {f"p({label_text(label)})": probabilities[:, k] for k, label in enumerate(model.classes.tolist())}
 
 
 def _write(out: Path | None, columns: dict[str, NDArray[Any]]) -> None:
@@ -141,6 +151,7 @@ def _write(out: Path | None, columns: dict[str, NDArray[Any]]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
+        file.flush()
     finally:
         if out is not None:
             file.close()

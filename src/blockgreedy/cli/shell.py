@@ -13,7 +13,6 @@ from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
 import typer
 
 import blockgreedy
-from blockgreedy.risk import ConvergenceRiskWarning
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 NO_POINT = "interrupted before there was a point to report"
@@ -63,14 +62,14 @@ def option(panel: str, default: Any, names: str, help: str) -> Any:
 
 
 @contextlib.contextmanager
-def risks_as_lines() -> Iterator[None]:
-    """Inside, what the library says about the risk of a run goes to stderr as one line, not as a Python warning."""
+def warnings_as_lines(kind: type[Warning]) -> Iterator[None]:
+    """Inside, what the library warns of goes to stderr as one line, not as a Python warning."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always", ConvergenceRiskWarning)
+        warnings.simplefilter("always", kind)
         show = warnings.showwarning
 
         def show_as_line(message: Any, category: Any, *place: Any, **more: Any) -> None:
-            if issubclass(category, ConvergenceRiskWarning):
+            if issubclass(category, kind):
                 typer.secho(f"Warning: {message}", err=True, fg="yellow")
             else:
                 show(message, category, *place, **more)

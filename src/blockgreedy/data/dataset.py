@@ -66,9 +66,9 @@ class Dataset:
     def __repr__(self) -> str:
         values, counts = np.unique(self.y, return_counts=True)
         if values.size <= 10:
-            labels = ", ".join(f"{_short(value)}: {count:,}" for value, count in zip(values, counts, strict=True))
+            labels = ", ".join(f"{label_text(value)}: {count:,}" for value, count in zip(values, counts, strict=True))
         else:
-            labels = f"{values.size:,} values in [{_short(values[0])}, {_short(values[-1])}]"
+            labels = f"{values.size:,} values in [{label_text(values[0])}, {label_text(values[-1])}]"
         n_samples, n_features = self.X.shape
         nonzeros = np.count_nonzero(self.X) if isinstance(self.X, np.ndarray) else self.X.nnz
         title = f"{self.name!r}, " if self.name else ""
@@ -76,8 +76,9 @@ class Dataset:
         return f"Dataset({title}{size}, y {{{labels}}})"
 
 
-def _short(label: Any) -> str:
-    return f"{label:g}" if isinstance(label, np.number) else str(label)
+def label_text(label: Any) -> str:
+    """1 rather than 1.0, and no digit lost: labels are told apart by it."""
+    return repr(float(label)).removesuffix(".0") if isinstance(label, (float, np.floating)) else str(label)
 
 
 def _describe(value: object) -> str:

@@ -47,9 +47,14 @@ def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: 
         import pooch
 
         about = {"url": entry.url, "bytes": path.stat().st_size, "sha256": f"sha256:{pooch.file_hash(str(path))}"}
-        _write_note(note, about)
     if "n_samples" not in about:
-        about |= count(path)
+        try:
+            about |= count(path)
+        except ValueError:
+            if entry.checksum is None:  # an error page, say: the next fetch must not take it for the set
+                path.unlink(missing_ok=True)
+                note.unlink(missing_ok=True)
+            raise
         _write_note(note, about)
         for difference in differences(entry, about):
             warnings.warn(f"{name} is not as published: {difference}", stacklevel=2)

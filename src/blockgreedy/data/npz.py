@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_BROKEN = (ValueError, OSError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+
+
 def read_npz(path: Path) -> Dataset:
+    with path.open("rb") as file:  # NumPy leaves broken files open
+        return _read(path, file)
+
+
+def _read(path: Path, file: Any) -> Dataset:
     try:
-        archive = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        archive = np.load(file, allow_pickle=False)
+    except _BROKEN as error:
         raise ValueError(f"{path} is not an .npz file: {error}") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError(f"{path} is not an .npz file but a single array: an .npz file with a matrix and y is needed")
     with archive:
         if not {"format", "shape", "data"} <= set(archive.files):
+            if "header" in archive.files:
+                raise ValueError(f"{path} holds a model, not data; blockgreedy predict takes it")
             found = ", ".join(archive.files) or "nothing"
             raise ValueError(f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}")
         if "y" not in archive:
@@ -33,13 +44,13 @@ def read_npz(path: Path) -> Dataset:
         try:
             y = archive["y"]
             names = archive.get("feature_names")
-            X: Any = sparse.load_npz(path)
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+            file.seek(0)
+            X: Any = sparse.load_npz(file)
+            X = (sparse.csc_array if X.format == "csc" else sparse.csr_array)(X)
+            X.check_format(full_check=True)  # scipy's products trust indices
+        except _BROKEN as error:
             raise ValueError(f"{path} cannot be read as a sparse matrix with labels: {error}") from error
-    if X.format not in ("csr", "csc"):
-        X = X.tocsr()
-    as_array = sparse.csc_array if X.format == "csc" else sparse.csr_array
-    return Dataset.of_file(path, as_array(X), y, names)
+    return Dataset.of_file(path, X, y, names)
 
 
 def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = False) -> None:

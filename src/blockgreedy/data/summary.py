@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from blockgreedy.columns import as_columns
+from blockgreedy.data.dataset import label_text
 from blockgreedy.duplicates import find_duplicates
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Spread:
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Spread:
+        if not len(counts):
+            return cls(0, 0.0, 0.0, 0, 0)
         empty = int(np.count_nonzero(counts == 0))
         return cls(int(counts.min()), float(np.median(counts)), float(counts.mean()), int(counts.max()), empty)
 
@@ -144,8 +147,7 @@ def _range(values: NDArray[Any]) -> dict[str, float]:
 def _labels(y: NDArray[Any]) -> dict[str, Any]:
     distinct, counts = np.unique(y, return_counts=True)
     if len(distinct) <= MOST_LABELS:
-        names = [f"{v:g}" if y.dtype.kind != "U" else str(v) for v in distinct]
-        return dict(zip(names, counts.tolist(), strict=True))
+        return dict(zip(map(label_text, distinct), counts.tolist(), strict=True))
     if y.dtype.kind == "U":
         return {"distinct": len(distinct)}
     return {"distinct": len(distinct), **_range(y)}

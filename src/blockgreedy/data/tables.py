@@ -268,12 +268,20 @@ def _encode(
         text = column if pa.types.is_string(kind) else column.cast(pa.string())
     except pa.ArrowException as error:
         raise ValueError(f"{path}, column {name!r} of type {kind} cannot be taken as categories: {error}") from error
+    is_new = known is None
     if known is None:
         known = tuple(sorted(value for value in pc.unique(text).to_pylist() if value is not None))
         if not as_category:
             _warn_of_numbers(path, name, known)
     found = pc.index_in(text, value_set=pa.array(known, type=pa.string()), skip_nulls=True)
     codes = np.asarray(pc.fill_null(found, -1)).astype(np.int32, copy=False)
+    unknown = len(text) - text.null_count - int(np.count_nonzero(codes >= 0))
+    if not is_new and unknown:
+        warnings.warn(
+            f"{path}, column {name!r}: {unknown:,} of {len(text):,} rows have a category that the encoding does not "
+            "know; it counts as none",
+            stacklevel=5,
+        )
     return _Part(name, known, codes, None, codes >= 0)
 
 
