@@ -173,6 +173,7 @@ def many_lines(n: int, seed: int = 0) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.threads
 def test_chunks_join_without_a_seam_for_any_number_of_threads(folder):
     text = many_lines(40_000)
     assert len(text) > 5_000_000
