@@ -109,7 +109,7 @@ def test_a_file_that_lacks_the_first_feature_keeps_the_models_base(folder):
 
 @pytest.fixture(scope="module")
 def clicks(folder):
-    pa = pytest.importorskip("pyarrow")
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
@@ -272,7 +272,6 @@ def test_features_in_another_order_are_refused(folder):
 
 
 def test_large_labels_stay_apart_and_odd_names_are_drawn(folder):
-    pytest.importorskip("matplotlib")
     rng = np.random.default_rng(1)
     price = np.array(["$20_$30", "[/b]", "a<b"])[rng.integers(0, 3, 200)]
     label = np.where(price == "[/b]", 1_000_001, 1_000_002)
@@ -297,7 +296,6 @@ def test_other_files_than_models_are_refused(folder):
 
 
 def test_reports_are_written_by_fit_and_later_from_the_model(folder, logistic):
-    pytest.importorskip("matplotlib")
     fit = ["fit", folder / "train.svm", "--loss", "logistic", "--alpha-ratio", 0.05]
     result = run(*fit, "--report", folder / "now.html")
     assert result.exit_code == 0, result.output

@@ -240,7 +240,8 @@ def test_intercept_of_the_null_model_is_scipys(seed, loss, share, spread, has_we
     assert null.objective <= found.fun + 1e-12 * max(1.0, found.fun)
     assert null.objective == pytest.approx(problem.objective(np.zeros(1), null.intercept), rel=1e-12, abs=1e-15)
     size = np.sum(np.abs(problem.dual_at(problem.decision([0.0], null.intercept))))
-    assert abs(np.sum(null.dual)) <= 1e-11 * (size + 1e-2)  # sums of 40 terms round at 1e-14
+    # a derivative is a difference of numbers of the offset's size, which round
+    assert abs(np.sum(null.dual)) <= 1e-11 * (size + 1e-3) + 2 * np.finfo(float).eps * spread
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])

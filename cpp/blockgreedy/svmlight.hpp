@@ -33,7 +33,7 @@ class SvmlightText {
 
   std::int64_t max_rows() const { return max_rows_; }
   std::int64_t max_entries() const { return max_entries_; }
-  std::int64_t lines() const { return max_rows_; }  // before it is parsed
+  std::int64_t lines() const { return max_rows_; }  // any line may be a row
 
   // Indices are lowered by `base`; one below base is a fault if `strict`, and otherwise negative in the result.
   template <class T>

@@ -100,17 +100,32 @@ class Model:
         dataset: Dataset | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> Model:
-        features = np.flatnonzero(solution.coef)
+        s = solution
+        return cls.of_weights(problem, s.coef, s.intercept, s.objective, s.gap, s.status, s.trace, dataset, settings)
+
+    @classmethod
+    def of_weights(
+        cls,
+        problem: Problem,
+        coef: Array,
+        intercept: float,
+        objective: float,
+        gap: float,
+        status: str,
+        trace: Trace | None = None,
+        dataset: Dataset | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Model:
+        features = np.flatnonzero(coef)
         ends = np.array([0, len(features)])
-        coefs = sp.csc_array((solution.coef[features], features, ends), shape=(problem.n_features, 1))
         return cls(
             alphas=np.array([problem.alpha]),
-            coefs=coefs,
-            intercepts=np.array([solution.intercept]),
-            objectives=np.array([solution.objective]),
-            gaps=np.array([solution.gap]),
-            statuses=(solution.status,),
-            trace=solution.trace,
+            coefs=sp.csc_array((coef[features], features, ends), shape=(problem.n_features, 1)),
+            intercepts=np.array([intercept]),
+            objectives=np.array([objective]),
+            gaps=np.array([gap]),
+            statuses=(status,),
+            trace=trace,
             **_common(problem, dataset, settings),
         )
 

@@ -10,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 import blockgreedy
 from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, option, warnings_as_lines
@@ -177,6 +179,10 @@ def pick(record: Any, names: str) -> dict[str, Any]:
 def finite(facts: Mapping[str, Any]) -> dict[str, Any]:
     """For JSON, which has no nan and no inf."""
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
+
+
+def numbers(values: NDArray[np.float64]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 def settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:

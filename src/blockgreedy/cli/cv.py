@@ -1,7 +1,6 @@
 """``blockgreedy cv``: alpha chosen by cross-validation, and the model at it."""
 
 import json
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,15 +17,15 @@ from blockgreedy.cli.asked import (
     ReportOption,
     data_facts,
     finite,
+    numbers,
     pick,
     settings_of,
     show_files,
 )
-from blockgreedy.cli.shell import NOT_CONVERGED, WRONG_USE, app, failures, option, takes
+from blockgreedy.cli.shell import NOT_CONVERGED, WRONG_USE, app, failures, option, takes, warnings_as_lines
 from blockgreedy.data import Dataset
 from blockgreedy.model import CrossValidation, Model
 from blockgreedy.problem import Problem
-from blockgreedy.solve import Solution
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
 _SHOWN = 12
@@ -77,9 +76,7 @@ def cv(options: CvOptions) -> None:
         stage.code = WRONG_USE
         estimator = _estimator(options)
         problem = options.make_problem(dataset)  # before the work: it refuses more than two classes
-        with warnings.catch_warnings():
-            warnings.filterwarnings("always", module="blockgreedy")
-            warnings.showwarning = lambda message, *_, **__: typer.secho(f"Warning: {message}", err=True, fg="yellow")
+        with warnings_as_lines(UserWarning):
             estimator.fit(dataset.X, dataset.y)
         alpha, ratio = estimator.alpha_, options.l1_ratio
         problem = problem.with_alpha(alpha * ratio, alpha * (1 - ratio))
@@ -99,8 +96,8 @@ def cv(options: CvOptions) -> None:
     code = 0 if estimator.status_ == "converged" else NOT_CONVERGED
     code = outputs.write(lambda: replace(model, settings=settings_of(facts))) or code
     if options.as_json:
-        curve = {name: getattr(cross, name).tolist() for name in ("alphas", "std_error", "nonzeros")}
-        curve |= {"mean": cross.shown.tolist(), "better": cross.better}
+        curve: dict[str, Any] = {name: numbers(getattr(cross, name)) for name in ("alphas", "std_error", "nonzeros")}
+        curve |= {"mean": numbers(cross.shown), "better": cross.better}
         typer.echo(json.dumps(finite(facts) | {"curve": curve}))
     else:
         console = Console(markup=False)
@@ -136,12 +133,9 @@ def _model(problem: Problem, estimator: Any, dataset: Dataset, cross: CrossValid
     coef = np.asarray(estimator.coef_, dtype=np.float64).ravel()
     intercept = float(np.ravel(estimator.intercept_)[0])
     trace = estimator.trace_[0] if isinstance(estimator.trace_, list) else estimator.trace_
-    solution = Solution(
-        coef=coef, intercept=intercept, objective=problem.objective(coef, intercept),
-        gap=float(np.max(estimator.dual_gap_)), dual=np.zeros(0), status=estimator.status_, message="", n_iter=0,
-        seconds=0.0, check_seconds=0.0, trace=trace,
-    )  # fmt: skip
-    return replace(Model.of_solution(problem, solution, dataset), cross_validation=cross)
+    objective, gap = problem.objective(coef, intercept), float(np.max(estimator.dual_gap_))
+    model = Model.of_weights(problem, coef, intercept, objective, gap, estimator.status_, trace, dataset)
+    return replace(model, cross_validation=cross)
 
 
 def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:

@@ -41,12 +41,9 @@ def read_svmlight(
     ``n_features`` is the width of the result; features beyond it are an error. A last line without a newline is one
     too, since a file that was cut off looks like that, unless ``allow_unterminated`` says that it is meant.
     """
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype} must be float32 or float64")
     if index_base not in ("auto", 0, 1):
         raise ValueError(f"index_base={index_base!r} must be 'auto', 0 or 1")
-    reader = _Reader(path, dtype, index_base, resolve_threads(n_threads))
+    reader = _Reader(path, np.dtype(dtype), index_base, resolve_threads(n_threads))
     if compression:
         for block in _whole_lines(path, _ahead(decompressed(path, compression)), allow_unterminated):
             reader.read(block)
