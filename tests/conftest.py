@@ -7,12 +7,17 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import settings
 
 import blockgreedy as bg
 
 LOSSES = ("squared", "logistic", "squared_hinge", "huber")
 UPDATES = ("add", "line-search", "sweep", "joint")
 SANITIZED = os.environ.get("BLOCKGREEDY_SANITIZED", "")  # "address" or "thread" under make sanitize and make tsan
+
+# The gate tries the same examples each time, so that it fails for what a change did; `make test` tries new ones.
+settings.register_profile("gate", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -20,16 +20,16 @@ import blockgreedy as bg
 
 NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 LINE = re.compile(
-    rf"[ \t]*(?P<label>{NUMBER})(?P<qid>[ \t]+qid:[0-9]+)?(?P<features>(?:[ \t]+[0-9]+:{NUMBER})*)[ \t]*\r?\n"
+    rf"[ \t]*(?P<label>{NUMBER})(?P<qid>[ \t]+qid:[0-9]+)?(?P<features>(?:[ \t]+[0-9]+:{NUMBER})*)[ \t]*"
 )
 
 
 def oracle(text: str) -> tuple[list[float], list[list[tuple[int, float]]]]:
     """The same language as a regular expression and Python's float; raises ValueError where a line does not fit."""
     labels, rows = [], []
-    for line in re.findall(r"[^\n]*\n|[^\n]+", text):  # splitlines() would end lines at other characters too
-        body = line.split("#")[0] + ("\n" if "#" in line else "")
-        if not body.strip(" \t").strip("\n") or body.strip(" \t") == "\r\n":
+    for line in re.split(r"\r?\n", text):  # splitlines() would end lines at other characters too
+        body = line.split("#")[0]
+        if not body.strip(" \t"):
             continue
         found = LINE.fullmatch(body)
         if found is None:
@@ -133,6 +133,8 @@ PIECES = [
 @given(text=st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example(text="1#\r:\n")
 @example(text="#\r1\n")
+@example(text="1\r# c:1\n")
+@example(text="1\r\r\n")
 @settings(max_examples=1500, deadline=None)
 def test_any_text_is_read_as_the_oracle_reads_it_or_refused(folder, text):
     try:
