@@ -18,6 +18,10 @@ namespace {
 // of a float32 model decide whether the next one gets any further.
 constexpr double negligible = 1e-3, loosest_fine_tol = 1e-5;
 
+// A point carried over from the last alpha is worth a proof only if it is this much better than asked for: else a step
+// is taken anyway (path.py).
+constexpr double sure = 1e-3;
+
 template <class View>
 class Solver final : public WorkingSet {
  public:
@@ -56,7 +60,7 @@ class Solver final : public WorkingSet {
     explained = f_null <= 1e-12 * (options_.f_null < 0 && !target_.offset ? objective : loss_at_zero());
     clock.next(Phase::gradients);
     const bool at_zero = support.empty() && b == 0 && target_.offset == nullptr;
-    candidates_.begin(theta_.data(), w_, at_zero, room(), found_);
+    candidates_.begin(theta_, w_, at_zero, room(), found_);
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
     proof_.reset();
@@ -67,23 +71,23 @@ class Solver final : public WorkingSet {
     Clock clock(*this, Phase::gradients);
     const double fall = before.alpha - target_.penalty.alpha;
     for (std::int32_t j : support) objective += target_.penalty.at(j).value(w_[j]) - before.at(j).value(w_[j]);
-    candidates_.lower_thresholds(fall);
     clock.next(Phase::rows);
     extrapolate(fall);
     clock.next(Phase::gradients);
-    look();
+    candidates_.guess(theta_, w_, fall, room(), found_);
+    stale_ = false;
     // What the last alpha taught of how far the end is says nothing of this one.
     failed_ = last_decrease_ = infinity;
     n_waits_ = n_idle_ = n_tiny_ = 0;
     patience_ = 1;
     clock.next(Phase::certificate);
     proof_.reset();
-    certify();
+    certify(sure);
   }
 
   void certify_anyway() override {
     rows_.copy(theta_, new_theta_);
-    proof_.try_point(new_theta_, moved_, 2, here());
+    proof_.try_point(new_theta_, 2, here());
   }
   const std::vector<double>& predictions() const override { return t_; }
 
@@ -117,7 +121,7 @@ class Solver final : public WorkingSet {
     ++n_iter;
     if (hopeful_) {
       clock.next(Phase::certificate);
-      proof_.try_point(candidate_, candidate_moved_, 2, here());
+      proof_.try_point(candidate_, 2, here());
       if (objective - dual_value <= tol_) return true;
       failed_ = predicted;
     }
@@ -134,8 +138,7 @@ class Solver final : public WorkingSet {
 
  private:
   void look() {
-    candidates_.look(theta_.data(), w_, moved_, room(), found_);
-    moved_.fill(0);
+    candidates_.look(theta_, w_, room(), found_, [](std::int64_t, std::int32_t, double, double) {});
     stale_ = false;
   }
 
@@ -391,7 +394,6 @@ class Solver final : public WorkingSet {
       candidate_[i] = theta_[i] + static_cast<double>(root_[i]) * static_cast<double>(root_[i]) * Xd_[i];
     });
     proof_.into_domain(candidate_);
-    candidate_moved_ = travel_between(candidate_.data(), theta_.data(), view_.n_rows, team_);
   }
 
   // A full step is often too short: a Newton model of the logistic loss underestimates how far margins should grow,
@@ -488,8 +490,6 @@ class Solver final : public WorkingSet {
     careful_ = size < 1 || objective - reached > 1e-3 * objective;
     if (!truncated_ && size >= 1 && !going_on) adapt_effort(objective - reached);
     objective = reached;
-    const Travel moved = travel_between(new_theta_.data(), theta_.data(), view_.n_rows, team_);
-    for (std::size_t k = 0; k < moved.size(); ++k) moved_[k] += moved[k];
     rows_.for_each([&](std::size_t i) { t_[i] += size * Xd_[i]; });
     theta_.swap(new_theta_);
     root_.swap(new_root_);
@@ -561,11 +561,11 @@ class Solver final : public WorkingSet {
   }
 
   typename DualPoint<View>::Where here() {
-    return {root_, found_.support, static_cast<std::int64_t>(support.size()), objective - tol_, Xd_};
+    return {root_, w_, static_cast<std::int64_t>(support.size()), room(), objective - tol_, found_};
   }
 
   // Looks for a dual point good enough to end the solve, if there is hope for one.
-  void certify() {
+  void certify(double share = 1) {
     if (support.empty() && found_.n_violators > 0) return;
     // What the gap would be at θ itself, and by how much θ breaks the constraints.
     double complementarity = 0, size = 0;
@@ -579,9 +579,9 @@ class Solver final : public WorkingSet {
     for (const Looked& entry : found_.support) count_in(entry);
     for (const Looked& entry : found_.proposals) count_in(entry);
     const double to_scale = size * found_.worst / (1 + found_.worst);
-    if (std::fabs(complementarity) + to_scale <= tol_) {
+    if (std::fabs(complementarity) + to_scale <= share * tol_) {
       rows_.copy(theta_, new_theta_);
-      proof_.try_point(new_theta_, {}, 0, here());
+      proof_.try_point(new_theta_, 0, here());
     }
   }
 
@@ -619,14 +619,12 @@ class Solver final : public WorkingSet {
   bool has_bends_ = false;
   std::vector<std::vector<double>> partial_Xd_;
   Findings found_;
-  Travel moved_{};  // θ, since the last look
   std::vector<Looked> chosen_;
   std::vector<Move> moving_;
   std::vector<Move> last_weights_;  // at the last alpha: feature and weight
   double last_intercept_ = 0, last_fall_ = 0;
   bool hopeful_ = false;
   std::vector<double> candidate_;  // for the dual point
-  Travel candidate_moved_{};       // its distance from the θ of the last look
   bool stale_ = false;             // θ has moved since the last look
 };
 

@@ -1,9 +1,10 @@
 // The columns that may still enter the model, and how long each may go without being looked at.
 //
 // A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
-// such a bound), down to the least alpha of a path, is dropped for good. Of the others, x_j·θ changes by at most
-// ‖x_j‖ times the norm of the largest entries of Δθ, as many as the column has; so a column with slack is not looked
-// at again before θ has travelled that far. Both are exact: no column is missed.
+// such a bound), down to the least alpha of a path, is dropped for good. Of the others, with θ = s·θ' + ρ and θ' the
+// place of the last look, x_j·θ differs from s·(x_j·θ') by at most ‖x_j‖ times the norm of the largest entries of ρ, as
+// many as the column has; so what is left of a column's threshold is known without looking, at least. Both are exact:
+// no column is missed.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "blockgreedy/kernels.hpp"
 #include "blockgreedy/model.hpp"
 #include "blockgreedy/penalties.hpp"
+#include "blockgreedy/rows.hpp"
 
 namespace blockgreedy {
 
@@ -79,15 +81,15 @@ inline bool limits_dual(const CoordinatePenalty& c, double product) {
   return c.l2 == 0 && c.room(-product) == infinity;
 }
 
-// How far θ moved, as columns of at most 1, 2, 4, … entries see it.
+// How far a point is from scale·(another), as columns of at most 1, 2, 4, … entries see it.
 using Travel = std::array<double, 32>;
 
 inline std::size_t travel_class(std::int64_t count) {
   return count <= 1 ? 0 : 64 - static_cast<std::size_t>(__builtin_clzll(static_cast<unsigned long long>(count - 1)));
 }
 
-// Upper bounds on the norm of the 2^k largest entries of a − b, from a histogram of their magnitudes.
-inline Travel travel_between(const double* a, const double* b, std::int64_t n, ThreadTeam& team) {
+// Upper bounds on the norm of the 2^k largest entries of a − scale·b, from a histogram of their magnitudes.
+inline Travel travel_between(const double* a, const double* b, double scale, std::int64_t n, ThreadTeam& team) {
   constexpr std::size_t n_bins = 1 << 12;
   const auto bin_of = [](float v) { return __builtin_bit_cast(std::uint32_t, v) >> 19; };
   const std::int64_t n_parts = std::clamp<std::int64_t>(n >> 17, 1, 16);
@@ -97,7 +99,7 @@ inline Travel travel_between(const double* a, const double* b, std::int64_t n, T
     double* own_squares = squares.data() + n_bins * static_cast<std::size_t>(part);
     std::int64_t* own_counts = counts.data() + n_bins * static_cast<std::size_t>(part);
     for (std::int64_t i = n * part / n_parts; i < n * (part + 1) / n_parts; ++i) {
-      const double change = a[i] - b[i];
+      const double change = a[i] - scale * b[i];
       const auto bin = bin_of(static_cast<float>(std::fabs(change)));
       own_squares[bin] += change * change;
       ++own_counts[bin];
@@ -133,17 +135,21 @@ class Candidates {
         target_(target),
         least_alpha_(least_alpha),
         team_(team),
+        rows_(view.n_rows, team),
+        place_(static_cast<std::size_t>(view.n_rows)),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
         features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
-        norms_(new float[static_cast<std::size_t>(view.n_cols)]),
-        expiry_(new float[static_cast<std::size_t>(view.n_cols)]),
+        inverse_norms_(new float[static_cast<std::size_t>(view.n_cols)]),
+        units_(target.penalty.weights ? new float[static_cast<std::size_t>(view.n_cols)] : nullptr),
+        slack_(new float[static_cast<std::size_t>(view.n_cols)]),
         classes_(new std::uint8_t[static_cast<std::size_t>(view.n_cols)]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
 
   // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
-  void begin(const double* theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
-    travelled_.fill(0);
+  void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
+    rows_.copy(theta, place_);
+    alpha_ = target_.penalty.alpha;
     const bool logistic = target_.loss.kind == LossKind::logistic;
     const bool bounded = logistic || target_.loss.kind == LossKind::huber;
     const double uniform = 1.0 / static_cast<double>(view_.n_rows);
@@ -165,7 +171,7 @@ class Candidates {
       for (std::int64_t first = at; first < end; first += window) {
         const std::int64_t count = std::min(window, end - first);
         sort_by_length(first, count, columns);
-        column_sums(view_, columns.data(), count, theta, weights, sums.data());
+        column_sums(view_, columns.data(), count, theta.data(), weights, sums.data());
         for (std::int64_t k = 0; k < count; ++k) {
           const std::int64_t j = columns[static_cast<std::size_t>(k)];
           const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
@@ -182,8 +188,11 @@ class Candidates {
             if (bound * (1 + 1e-9) <= penalty.l1) continue;
           }
           features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
-          // rounded up: a norm that is too large only makes the column looked at earlier
-          norms_[static_cast<std::size_t>(at)] = static_cast<float>(std::sqrt(sum.squares) * (1 + 2e-7));
+          inverse_norms_[static_cast<std::size_t>(at)] = static_cast<float>(std::min(1 / std::sqrt(sum.squares), 1e30));
+          if (units_) {
+            units_[static_cast<std::size_t>(at)] =
+                static_cast<float>(target_.penalty.weight(j)) * inverse_norms_[static_cast<std::size_t>(at)];
+          }
           classes_[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(travel_class(view_.count(j)));
           note(own.found, at, sum.product, w[j], room);
           ++at;
@@ -199,51 +208,59 @@ class Candidates {
     expected_work_ = last_touched;
   }
 
-  // Thresholds fell by fall·u_j, and with them the slack of every column. Travel is counted anew from here.
-  void lower_thresholds(double fall) {
-    team_.for_work(n_column_parts, size_, [&](std::int64_t part) {
-      const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
-      const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
-      for (auto k = static_cast<std::size_t>(begin); k < static_cast<std::size_t>(end); ++k) {
-        if (!(expiry_[k] < 3e38F)) continue;
-        const double lost = fall * target_.penalty.weight(features_[k]) / static_cast<double>(norms_[k]);
-        expiry_[k] =
-            static_cast<float>((static_cast<double>(expiry_[k]) - travelled_[classes_[k]] - lost) * (1 - 1e-6));
-      }
-    });
-    travelled_.fill(0);
-  }
-
-  // θ moved: looks at the columns whose slack may be used up.
-  void look(const double* theta, const double* w, const Travel& moved, std::size_t room, Findings& found) {
-    for (std::size_t k = 0; k < moved.size(); ++k) travelled_[k] += moved[k];
-    team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
-      Part& own = parts_[static_cast<std::size_t>(part)];
-      own.found.clear();
-      own.touched = 0;
-      for_each_due(part, travelled_, theta, own.touched, [&](std::int64_t k, double grad) {
-        note(own.found, k, grad, w[features_[static_cast<std::size_t>(k)]], room);
-      });
-    });
-    collect(room, found);
-    last_touched = 0;
-    for (const Part& part : parts_) last_touched += part.touched;
-    nonzeros_touched += last_touched;
-    expected_work_ = last_touched + size_ / 8;
-  }
-
-  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that a move of `distance` from the present θ may have
-  // carried beyond its threshold; the other columns are within theirs at `point`.
+  // θ or alpha has moved since the last look: looks at the columns that may have come to the end of their threshold, and
+  // calls visit(part, j, ‖x_j‖, x_j·θ) for each.
   template <class Visit>
-  void visit_within(const double* point, const Travel& moved, Visit visit) {
-    Travel reach = travelled_;
-    for (std::size_t k = 0; k < moved.size(); ++k) reach[k] += moved[k];
-    team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
-      std::int64_t touched = 0;
-      for_each_due(part, reach, point, touched, [&](std::int64_t k, double product) {
-        visit(part, features_[static_cast<std::size_t>(k)], static_cast<double>(norms_[static_cast<std::size_t>(k)]),
-              product);
+  void look(const std::vector<double>& theta, const double* w, std::size_t room, Findings& found, Visit visit) {
+    const Move move = move_to(theta, near_);
+    rows_.copy(theta, place_);
+    alpha_ = target_.penalty.alpha;
+    find(room, found, [&](std::int64_t part, Part& own) {
+      own.near.clear();
+      Products products(*this, theta, [&](std::int64_t k, double grad) {
+        const std::int32_t j = features_[static_cast<std::size_t>(k)];
+        note(own.found, k, grad, w[j], room);
+        if (slack_[static_cast<std::size_t>(k)] <= move.slack.near * units()[k]) own.near.push_back(k);
+        visit(part, j, norm(k), grad);
       });
+      for_each_near(part, move, true, [&](std::int64_t k, float left) {
+        if (left <= 0) products.add(k);
+        else own.near.push_back(k);
+      });
+      return products.finish();
+    });
+  }
+
+  // Thresholds fell by fall·u_j. Finds what comes into question at θ if no gradient moves faster than alpha: a guess,
+  // and no look, unless the last one was not prepared for such a fall.
+  void guess(const std::vector<double>& theta, const double* w, double fall, std::size_t room, Findings& found) {
+    const bool prepared = 2 * fall <= near_;
+    near_ = 2 * fall;
+    if (!prepared) {
+      look(theta, w, room, found, [](std::int64_t, std::int32_t, double, double) {});
+      return;
+    }
+    find(room, found, [&](std::int64_t, Part& own) {
+      Products products(*this, theta, [&](std::int64_t k, double grad) {
+        const double left = sort_out(own.found, k, grad, w[features_[static_cast<std::size_t>(k)]], room);
+        if (left < 0) slack_[static_cast<std::size_t>(k)] = -most_slack;  // it may get a weight
+      });
+      for (std::int64_t k : own.near) products.add(k);
+      return products.finish();
+    });
+  }
+
+  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that may be beyond its threshold at `point`; the others are
+  // within theirs.
+  template <class Visit>
+  void visit_beyond(const std::vector<double>& point, Visit visit) {
+    const Move move = move_to(point, 0);
+    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
+      Products products(*this, point, [&](std::int64_t k, double product) {
+        visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
+      });
+      for_each_near(part, move, false, [&](std::int64_t k, float) { products.add(k); });
+      return products.finish();
     });
   }
 
@@ -253,9 +270,13 @@ class Candidates {
  private:
   static constexpr std::int64_t batch = 128;
   static constexpr std::int64_t window = 1024;  // columns that are sorted by length
+  static constexpr float margin = 1e-6F;        // for rounding in float32, relative
+
+  static constexpr float most_slack = 1e30F;
 
   struct Part {
     Findings found;
+    std::vector<std::int64_t> near;  // what the next alpha may bring into question, in order
     std::int64_t touched = 0;
   };
 
@@ -276,54 +297,127 @@ class Candidates {
     }
   }
 
-  // Products of the columns that are due, a batch at a time.
-  template <class Visit>
-  void for_each_due(std::int64_t part, const Travel& travelled, const double* r, std::int64_t& touched, Visit visit) {
-    std::array<float, 32> limit;
-    for (std::size_t k = 0; k < limit.size(); ++k) limit[k] = static_cast<float>(travelled[k]);
-    const float* expiry = expiry_.get();
-    const std::uint8_t* classes = classes_.get();
-    const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
-    const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
-    std::array<std::int32_t, batch> due;
-    std::array<std::int64_t, batch> position;
-    std::array<double, batch> products;
-    std::int64_t count = 0;
-    const auto flush = [&] {
-      column_dots(view_, due.data(), 0, count, r, products.data());
-      for (std::int64_t k = 0; k < count; ++k) {
-        touched += view_.count(due[static_cast<std::size_t>(k)]);
-        visit(position[static_cast<std::size_t>(k)], products[static_cast<std::size_t>(k)]);
-      }
-      count = 0;
-    };
-    for (std::int64_t k = begin; k < end; ++k) {
-      if (expiry[k] > limit[classes[k]]) continue;
-      due[static_cast<std::size_t>(count)] = features_[static_cast<std::size_t>(k)];
-      position[static_cast<std::size_t>(count)] = k;
-      if (++count == batch) flush();
-    }
-    flush();
+  // How a move from the place of the last look shortens what is left of the thresholds. Where x_j·θ becomes s times what
+  // it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the least
+  // distance.
+  struct Move {
+    SlackMove slack;
+    std::array<float, 32> distance;
+  };
+  Move move_to(const std::vector<double>& point, double near) const {
+    const double square = rows_.product(place_.data(), place_.data());
+    const double best = square > 0 ? rows_.product(point.data(), place_.data()) / square : 1.0;
+    const auto scale = static_cast<float>(std::clamp(best, 0.1, 10.0));
+    const Travel travel =
+        travel_between(point.data(), place_.data(), static_cast<double>(scale), view_.n_rows, team_);
+    const double alpha = target_.penalty.alpha, before = static_cast<double>(scale) * alpha_;
+    Move move;
+    for (std::size_t k = 0; k < travel.size(); ++k) move.distance[k] = static_cast<float>(travel[k]) * (1 + margin);
+    const auto shift = static_cast<float>(alpha - before - static_cast<double>(margin) * (alpha + before));
+    move.slack = {scale, shift, margin, static_cast<float>(near), nullptr};
+    return move;
   }
 
-  void note(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) {
+  // Calls visit(k, left) for the columns of one part of which no more is left than what `near` says. k is a column's
+  // place. keep: what is left becomes the slack.
+  template <class Visit>
+  void for_each_near(std::int64_t part, const Move& move, bool keep, Visit visit) {
+    SlackMove slack = move.slack;
+    slack.distance = move.distance.data();
+    std::array<float, 64> lefts;
+    const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
+    const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
+    for (std::int64_t first = begin; first < end; first += 64) {
+      float* left = keep ? slack_.get() + first : lefts.data();
+      std::uint64_t bits = kernels().shorten(slack, slack_.get() + first, units() + first, classes_.get() + first,
+                                             std::min<std::int64_t>(64, end - first), left);
+      for (; bits != 0; bits &= bits - 1) {
+        const int at = __builtin_ctzll(bits);
+        visit(first + at, left[at]);
+      }
+    }
+  }
+  const float* units() const { return units_ ? units_.get() : inverse_norms_.get(); }
+  double norm(std::int64_t k) const { return 1.0 / static_cast<double>(inverse_norms_[static_cast<std::size_t>(k)]); }
+
+  // Calls f(part, its Part), which returns how many nonzeros it touched; returns the sum.
+  template <class F>
+  std::int64_t for_each_part(F&& f) {
+    team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
+      Part& own = parts_[static_cast<std::size_t>(part)];
+      own.touched = f(part, own);
+    });
+    std::int64_t touched = 0;
+    for (const Part& part : parts_) touched += part.touched;
+    return touched;
+  }
+
+  template <class F>
+  void find(std::size_t room, Findings& found, F&& f) {
+    for (Part& part : parts_) part.found.clear();
+    last_touched = for_each_part(f);
+    collect(room, found);
+    nonzeros_touched += last_touched;
+    expected_work_ = last_touched + size_ / 8;
+  }
+
+  // Calls visit(k, product) with the products of columns and r, computed a batch at a time.
+  template <class Visit>
+  class Products {
+   public:
+    Products(const Candidates& all, const std::vector<double>& r, Visit visit) : all_(all), r_(r), visit_(visit) {}
+    void add(std::int64_t k) {
+      features_[static_cast<std::size_t>(count_)] = all_.features_[static_cast<std::size_t>(k)];
+      places_[static_cast<std::size_t>(count_)] = k;
+      if (++count_ == batch) flush();
+    }
+    // Returns the nonzeros of all columns.
+    std::int64_t finish() {
+      flush();
+      return touched_;
+    }
+
+   private:
+    void flush() {
+      column_dots(all_.view_, features_.data(), 0, count_, r_.data(), products_.data());
+      for (std::int64_t k = 0; k < count_; ++k) {
+        touched_ += all_.view_.count(features_[static_cast<std::size_t>(k)]);
+        visit_(places_[static_cast<std::size_t>(k)], products_[static_cast<std::size_t>(k)]);
+      }
+      count_ = 0;
+    }
+    const Candidates& all_;
+    const std::vector<double>& r_;
+    Visit visit_;
+    std::array<std::int32_t, batch> features_;
+    std::array<std::int64_t, batch> places_;
+    std::array<double, batch> products_;
+    std::int64_t count_ = 0, touched_ = 0;
+  };
+
+  // Support, proposal or neither: returns what is left of the threshold, −∞ for the first two.
+  double sort_out(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) const {
     const std::int32_t j = features_[static_cast<std::size_t>(k)];
     const CoordinatePenalty penalty = target_.penalty.at(j);
-    const auto norm = static_cast<double>(norms_[static_cast<std::size_t>(k)]);
     const double slack = slack_at_zero(penalty, grad);
-    float& expires = expiry_[static_cast<std::size_t>(k)];
     if (slack < 0 && penalty.l1 > 0 && limits_dual(penalty, grad))
       found.worst = std::max(found.worst, -slack / penalty.l1);
     if (weight != 0 || penalty.l1 == 0) {
-      found.support.push_back({j, grad, norm, -slack});
-      expires = 0;
-    } else if (slack < -1e-13 * penalty.l1) {  // beyond rounding: at alpha_max no weight is to move
-      found.propose({j, grad, norm, -slack}, room);
-      expires = 0;
-    } else {
-      const double until = travelled_[classes_[static_cast<std::size_t>(k)]] + slack / norm;
-      expires = until < 3e38 ? static_cast<float>(until * (1 - 1e-6)) : 3e38F;
+      found.support.push_back({j, grad, norm(k), -slack});
+      return -infinity;
     }
+    if (slack < -1e-13 * penalty.l1) {  // beyond rounding: at alpha_max no weight is to move
+      found.propose({j, grad, norm(k), -slack}, room);
+      return -infinity;
+    }
+    return slack;
+  }
+
+  // The same, and keeps what is left.
+  void note(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) {
+    const double slack = sort_out(found, k, grad, weight, room) / norm(k);
+    slack_[static_cast<std::size_t>(k)] = 
+        static_cast<float>(std::clamp(slack * (1 - 1e-6), -double{most_slack}, double{most_slack}));
   }
 
   void collect(std::size_t room, Findings& found) {
@@ -336,15 +430,20 @@ class Candidates {
   const Target& target_;
   const double least_alpha_;
   ThreadTeam& team_;
+  Rows rows_;
+  std::vector<double> place_;  // of the last look: a θ or dual point
+  double alpha_ = 0;           // then
+  double near_ = 0;            // how much of alpha the next fall may take, twice
   std::vector<std::int64_t> cuts_;
   // Of the columns cuts_[part] … those kept stand at cuts_[part] … + counts_[part] of these; the rest of the memory
   // is never touched.
   std::unique_ptr<std::int32_t[]> features_;
-  std::unique_ptr<float[]> norms_, expiry_;
+  std::unique_ptr<float[]> inverse_norms_;
+  std::unique_ptr<float[]> units_;  // u_j/‖x_j‖, where penalties have weights
+  std::unique_ptr<float[]> slack_;  // at least what was left of the threshold at the last look, over the norm
   std::unique_ptr<std::uint8_t[]> classes_;  // of Travel
   std::vector<std::int64_t> counts_;
   std::vector<Part> parts_;
-  Travel travelled_{};
   std::int64_t expected_work_ = 0, size_ = 0;
 };
 

@@ -36,38 +36,32 @@ class DualPoint {
 
   // Where the solve stands.
   struct Where {
-    const std::vector<float>& root;      // √curvature of each row
-    const std::vector<Looked>& support;  // unpenalised columns among it
+    const std::vector<float>& root;  // √curvature of each row
+    const double* w;
     std::int64_t n_support;
-    double enough;                // a dual value of this ends the solve
-    std::vector<double>& before;  // scratch, a number for each row
+    std::size_t room;                // for proposals
+    double enough;     // a dual value of this ends the solve
+    Findings& found;   // of the last look; then of the point
   };
 
-  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. `moved` says how far it
-  // is from the θ of the last look.
-  void try_point(std::vector<double>& point, Travel moved, int n_repairs, const Where& where) {
+  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. The given one is looked
+  // at as a θ would be.
+  void try_point(std::vector<double>& point, int n_repairs, const Where& where) {
     const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
     const bool has_equalities = target_.fit_intercept || !unpenalised.empty();
-    const auto move = [&](auto&& change) {
-      rows_.copy(point, where.before);
-      change();
-      into_domain(point);
-      const Travel more = travel_between(point.data(), where.before.data(), view_.n_rows, team_);
-      for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += more[k];
-    };
     for (int round = 0;; ++round) {
       if (has_equalities) {
-        move([&] { keep_equalities(point, where, unpenalised); });
+        keep_equalities(point, where, unpenalised);
+        into_domain(point);
         if (!keeps_equalities(point, unpenalised)) return;
       }
-      find_broken(point, moved);
+      find_broken(point, where, round == 0);
       keep_if_better(point);
       if (round == n_repairs || broken_.empty() || value_ >= where.enough) return;
       // Where very many are broken the weights are not there yet.
       if (static_cast<std::int64_t>(broken_.size()) > 1000 + where.n_support / 8) return;
-      move([&] {
-        for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
-      });
+      for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
+      into_domain(point);
     }
   }
 
@@ -114,25 +108,25 @@ class DualPoint {
   }
 
   // The columns whose product with the point is beyond their threshold, with these products.
-  void find_broken(const std::vector<double>& point, const Travel& moved) {
+  void find_broken(const std::vector<double>& point, const Where& where, bool look) {
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
     // Products are counted as large as rounding may make them elsewhere.
     const double rounding = 2e-15 * std::sqrt(rows_.product(point.data(), point.data()));
-    candidates_.visit_within(point.data(), moved,
-                             [&](std::int64_t part, std::int32_t j, double norm, double product) {
-                               const CoordinatePenalty penalty = target_.penalty.at(j);
-                               product += std::copysign(rounding * norm, product);
-                               if (std::fabs(product) > penalty.l1)
-                                 products_[static_cast<std::size_t>(part)].push_back({j, product});
-                             });
+    const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
+      const CoordinatePenalty penalty = target_.penalty.at(j);
+      product += std::copysign(rounding * norm, product);
+      if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
+    };
+    if (look) candidates_.look(point, where.w, where.room, where.found, visit);
+    else candidates_.visit_beyond(point, visit);
     broken_.clear();
     for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
   }
 
   std::vector<std::int32_t> unpenalised_of(const Where& where) const {
     std::vector<std::int32_t> features;
-    for (const Looked& entry : where.support) {
+    for (const Looked& entry : where.found.support) {
       const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
       if (penalty.l1 == 0 && penalty.l2 == 0) features.push_back(entry.feature);
     }

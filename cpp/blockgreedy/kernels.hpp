@@ -55,6 +55,12 @@ struct KeptRows {
   double kept, total;
 };
 
+// How what is left of the thresholds shrinks when θ moves: see candidates.hpp.
+struct SlackMove {
+  float scale, shift, rounding, near;
+  const float* distance;  // by class
+};
+
 // Extremes of a run of row numbers, and how often one is not above the one before.
 struct RowNumbers {
   std::int32_t lowest, highest;
@@ -83,6 +89,10 @@ struct Kernels {
   double (*largest_magnitude)(const double*, std::int64_t);
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
   std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
+  // left_k = scale·slack_k + shift·unit_k − distance of its class, less the rounding; bit k says that it is at most
+  // near·unit_k; n <= 64.
+  std::uint64_t (*shorten)(const SlackMove& move, const float* slack, const float* unit, const std::uint8_t* classes,
+                           std::int64_t n, float* left);
   bool (*all_finite_f32)(const float* x, std::int64_t n);
   bool (*all_finite_f64)(const double* x, std::int64_t n);
   RowNumbers (*row_numbers)(const std::int32_t* rows, std::int64_t n);
