@@ -143,11 +143,18 @@ class Solver final : public WorkingSet {
   }
 
   // Weights go on as they went from the last alpha but one to the last: for the squared loss, where they are
-  // piecewise linear in alpha, that is the solution unless the support changes.
+  // piecewise linear in alpha, that is the solution unless the support changes. Predictions go on likewise, but for the
+  // columns whose weights may not.
   void extrapolate(double fall) {
     const double share = last_fall_ > 0 ? fall / last_fall_ : 0.0;
     std::vector<ModelColumn>& columns = model_.columns;
     columns.clear();
+    moving_.clear();
+    std::int64_t work = 0;
+    const auto put_right = [&](std::int32_t j, double by) {
+      moving_.push_back({j, by});
+      work += view_.count(j);
+    };
     if (target_.fit_intercept) {
       columns.push_back({-1,
                          true,
@@ -160,20 +167,29 @@ class Solver final : public WorkingSet {
                          {0, 0, -infinity, infinity}});
     }
     auto last = last_weights_.begin();
+    const auto left_before = [&](std::int64_t j) {  // weights that have become 0 stay there
+      for (; last != last_weights_.end() && last->feature < j; ++last) put_right(last->feature, share * last->step);
+    };
     for (std::int32_t j : support) {
-      while (last != last_weights_.end() && last->feature < j) ++last;
-      const double from = last != last_weights_.end() && last->feature == j ? last->step : 0.0;
+      left_before(j);
+      const double from = last != last_weights_.end() && last->feature == j ? (last++)->step : 0.0;
       const CoordinatePenalty penalty = target_.penalty.at(j);
-      double to = std::clamp(w_[j] + share * (w_[j] - from), penalty.lower, penalty.upper);
+      const double on = w_[j] + share * (w_[j] - from);
+      double to = std::clamp(on, penalty.lower, penalty.upper);
       if (penalty.l1 > 0 && to * w_[j] < 0) to = 0;
+      if (to != on) put_right(j, to - on);
       columns.push_back({j, false, 0, 0, 0, 0, w_[j], to, penalty});
     }
+    left_before(view_.n_cols);
+    const bool goes_on = share > 0 && !support.empty();
+    if (goes_on) accumulate(work, [&](std::size_t i) { return share * (t_[i] - last_t_[i]); });
     last_weights_.clear();
     for (std::int32_t j : support) last_weights_.push_back({j, w_[j]});
     last_intercept_ = intercept;
     last_fall_ = fall;
-    if (!(share > 0) || support.empty()) return;
-    accumulate_direction();
+    last_t_.resize(t_.size());
+    rows_.copy(t_, last_t_);
+    if (!goes_on) return;
     const double trial = objective_at(1);
     if (trial < objective) take_step(1, trial, true);
   }
@@ -512,11 +528,18 @@ class Solver final : public WorkingSet {
         work += view_.count(column.feature);
       }
     }
+    accumulate(work, [=](std::size_t) { return intercept_step; });
+  }
+
+  // Xd = base(row) + Σ step·x_j over the columns that move, whose nonzeros are `work`.
+  template <class Base>
+  void accumulate(std::int64_t work, Base base) {
     const auto n = static_cast<std::size_t>(view_.n_rows);
     if (is_tall(view_.n_rows)) {  // private sums would cost more than finding the rows of a slice
-      team_.for_work(rows_.slices().count(), work, [&](std::int64_t slice) {
+      team_.for_work(rows_.slices().count(), work + view_.n_rows, [&](std::int64_t slice) {
         double* out = Xd_.data();
-        std::fill(out + rows_.slices().begin(slice), out + rows_.slices().end(slice), intercept_step);
+        for (auto i = rows_.slices().begin(slice); i < rows_.slices().end(slice); ++i)
+          out[i] = base(static_cast<std::size_t>(i));
         for (const Move& move : moving_) {
           const double step = move.step;
           view_.for_each_nonzero(move.feature, rows_.slices().begin(slice), rows_.slices().end(slice),
@@ -533,8 +556,9 @@ class Solver final : public WorkingSet {
     team_.for_work(n_parts, work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       std::vector<double>& sum = part == 0 ? Xd_ : partial_Xd_[at - 1];
-      sum.assign(n, part == 0 ? intercept_step : 0.0);
+      sum.resize(n);
       double* out = sum.data();
+      for (std::size_t i = 0; i < n; ++i) out[i] = part == 0 ? base(i) : 0.0;
       for (std::size_t k = cuts[at]; k < cuts[at + 1]; ++k) {
         const double step = moving_[k].step;
         view_.for_each_nonzero(moving_[k].feature, [=](std::int32_t i, double x) { out[i] += step * x; });
@@ -622,6 +646,7 @@ class Solver final : public WorkingSet {
   std::vector<Looked> chosen_;
   std::vector<Move> moving_;
   std::vector<Move> last_weights_;  // at the last alpha: feature and weight
+  std::vector<double> last_t_;      // and the predictions
   double last_intercept_ = 0, last_fall_ = 0;
   bool hopeful_ = false;
   std::vector<double> candidate_;  // for the dual point
