@@ -88,6 +88,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
     values_.reset(new float[static_cast<std::size_t>(capacity_)]);
   }
   z_ = values_.get();
+  stride_ = 0;
   return n_blocks;
 }
 
@@ -103,6 +104,7 @@ bool Subproblem::compress(double passes, bool keep, const Gram::Reader& read) {
   factor_.resize(static_cast<std::size_t>(m * (m + 1) / 2));
   gram_.factor(read, factor_.data());
   z_ = factor_.data();
+  stride_ = 0;
   for (std::int64_t k = 0; k < m; ++k) {
     ModelColumn& column = columns[static_cast<std::size_t>(k)];
     column.start = k * (k + 1) / 2;
@@ -114,6 +116,23 @@ bool Subproblem::compress(double passes, bool keep, const Gram::Reader& read) {
   block_starts_ = {0, m};
   n_rounds_ = 1;
   return true;
+}
+
+void Subproblem::take_products(const KeptProducts& products) {
+  const auto m = static_cast<std::int64_t>(columns.size());
+  z_ = products.data();
+  stride_ = products.start(1);
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    const std::int32_t place = products.places()[k];
+    columns[k].start = products.start(place);
+    columns[k].count = products.size();
+    columns[k].dense = true;
+    columns[k].curvature = static_cast<double>(z_[columns[k].start + place]);
+  }
+  set_rows(products.size());
+  first_wide_ = m;
+  block_starts_ = {0, m};
+  n_rounds_ = 1;
 }
 
 // Blocks meet several times in a sweep, so that a residual is never stale for long. A meeting costs a few passes over

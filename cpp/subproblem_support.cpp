@@ -105,9 +105,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     rz = new_rz;
   }
   // Where the system is nearly singular float32 loses count, and nothing but the kinks stops the direction.
-  double promised = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
-    return -0.5 * kernels().float_dense_dot(Zx_.data() + begin, Zx_.data() + begin, end - begin);
-  });
+  double promised = -0.5 * along(direction, Zx_);
   for (std::size_t k = 0; k < m; ++k) {
     const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
     promised += x[k] * (start[k] - 0.5 * (column.extra + column.penalty.l2) * x[k]);
@@ -140,13 +138,21 @@ bool Subproblem::clip(Direction& direction) {
   return true;
 }
 
+double Subproblem::along(const Direction& direction, const std::vector<float>& v) const {
+  if (stride_ == 0) {
+    return rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
+      return kernels().float_dense_dot(Zx_.data() + begin, v.data() + begin, end - begin);
+    });
+  }
+  double sum = 0;
+  for (std::size_t k = 0; k < direction.x.size(); ++k)
+    sum += direction.x[k] * product(columns[static_cast<std::size_t>(direction.support.members[k])], v.data());
+  return sum;
+}
+
 // What the whole direction changes in the model.
 double Subproblem::change_of(const Direction& direction) {
-  double change = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
-    const float* Zx = Zx_.data() + begin;
-    return kernels().float_dense_dot(Zx, Zd_.data() + begin, end - begin) +
-           0.5 * kernels().float_dense_dot(Zx, Zx, end - begin);
-  });
+  double change = along(direction, Zd_) + 0.5 * along(direction, Zx_);
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
     const ModelColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
     const double x = direction.x[k];
@@ -185,12 +191,7 @@ void Subproblem::recall() {
 double Subproblem::search_kinks(Direction& direction) {
   std::vector<double>& x = direction.x;
   const std::vector<std::int32_t>& subset = direction.support.members;
-  double slope = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(Zx_.data() + begin, Zd_.data() + begin, end - begin);
-  });
-  double curvature = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
-    return kernels().float_dense_dot(Zx_.data() + begin, Zx_.data() + begin, end - begin);
-  });
+  double slope = along(direction, Zd_), curvature = along(direction, Zx_);
   struct Kink {
     double at;
     std::size_t k;

@@ -15,6 +15,7 @@
 
 #include "blockgreedy/curvature_memory.hpp"
 #include "blockgreedy/gram.hpp"
+#include "blockgreedy/kept_products.hpp"
 #include "blockgreedy/kernels.hpp"
 #include "blockgreedy/model.hpp"
 #include "blockgreedy/penalties.hpp"
@@ -77,6 +78,9 @@ class Subproblem {
   // only one block. keep: see Gram.
   bool compress(double passes, bool keep, const Gram::Reader& read);
 
+  // Takes ZᵀZ instead of Z: these are the products of the columns, in their order. Nothing to arrange either.
+  void take_products(const KeptProducts& products);
+
   // d = 0. Columns may have lost rows since they were arranged.
   void reset();
 
@@ -98,7 +102,9 @@ class Subproblem {
   std::int64_t cg_iterations = 0;
 
  private:
+  // z·v; where ZᵀZ is taken, v is Zᵀ times something, and has it.
   double product(const ModelColumn& column, const float* v) const {
+    if (stride_ > 0) return static_cast<double>(v[column.start / stride_]);
     const float* z = z_ + column.start;
     return column.dense ? kernels().float_dense_dot(z, v, column.count)
                         : kernels().float_dot(column.at, z, column.count, v);
@@ -126,6 +132,8 @@ class Subproblem {
     bool trusted = true;
   };
   Direction conjugate_gradients(int max_iterations, double stop, double accuracy, double enough);
+  // Z x·v, for v as above.
+  double along(const Direction& direction, const std::vector<float>& v) const;
   bool clip(Direction& direction);
   double change_of(const Direction& direction);
   void take(const Direction& direction);
@@ -150,7 +158,8 @@ class Subproblem {
   std::unique_ptr<std::int32_t[]> indices_;
   std::unique_ptr<float[]> values_;
   std::int64_t capacity_ = 0;
-  const float* z_ = nullptr;  // where columns start: in values_, or in factor_
+  const float* z_ = nullptr;  // where columns start: in values_, in factor_, or among kept products
+  std::int64_t stride_ = 0;   // of those; else 0. Vectors of rows are then Zᵀ times what they are otherwise
   Gram gram_;
   std::vector<float> factor_;
   std::int64_t n_rounds_ = 1;
