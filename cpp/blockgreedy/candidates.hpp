@@ -142,6 +142,7 @@ class Candidates {
         inverse_norms_(new float[static_cast<std::size_t>(view.n_cols)]),
         units_(target.penalty.weights ? new float[static_cast<std::size_t>(view.n_cols)] : nullptr),
         slack_(new float[static_cast<std::size_t>(view.n_cols)]),
+        guess_(new float[static_cast<std::size_t>(view.n_cols)]),
         classes_(new std::uint8_t[static_cast<std::size_t>(view.n_cols)]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
@@ -243,7 +244,8 @@ class Candidates {
     find(room, found, [&](std::int64_t, Part& own) {
       Products products(*this, theta, [&](std::int64_t k, double grad) {
         const double left = sort_out(own.found, k, grad, w[features_[static_cast<std::size_t>(k)]], room);
-        if (left < 0) slack_[static_cast<std::size_t>(k)] = -most_slack;  // it may get a weight
+        if (left < 0)  // it may get a weight
+          slack_[static_cast<std::size_t>(k)] = guess_[static_cast<std::size_t>(k)] = -most_slack;
       });
       for (std::int64_t k : own.near) products.add(k);
       return products.finish();
@@ -259,7 +261,9 @@ class Candidates {
       Products products(*this, point, [&](std::int64_t k, double product) {
         visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
       });
-      for_each_near(part, move, false, [&](std::int64_t k, float) { products.add(k); });
+      for_each_near(part, move, false, [&](std::int64_t k, float left) {
+        if (left <= 0) products.add(k);
+      });
       return products.finish();
     });
   }
@@ -318,19 +322,22 @@ class Candidates {
     return move;
   }
 
-  // Calls visit(k, left) for the columns of one part of which no more is left than what `near` says. k is a column's
-  // place. keep: what is left becomes the slack.
+  // Calls visit(k, left) for the columns of one part that may be beyond their threshold, or of which no more is left, as
+  // a guess, than what `near` says. k is a column's place. keep: what is left becomes the slack.
   template <class Visit>
   void for_each_near(std::int64_t part, const Move& move, bool keep, Visit visit) {
     SlackMove slack = move.slack;
     slack.distance = move.distance.data();
-    std::array<float, 64> lefts;
+    std::array<float, 64> lefts, guesses;
     const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
     const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
     for (std::int64_t first = begin; first < end; first += 64) {
+      const std::int64_t count = std::min<std::int64_t>(64, end - first);
       float* left = keep ? slack_.get() + first : lefts.data();
-      std::uint64_t bits = kernels().shorten(slack, slack_.get() + first, units() + first, classes_.get() + first,
-                                             std::min<std::int64_t>(64, end - first), left);
+      float* guess = keep ? guess_.get() + first : guesses.data();
+      if (!keep) std::copy_n(guess_.get() + first, count, guess);
+      std::uint64_t bits = kernels().shorten(slack, slack_.get() + first, guess, units() + first,
+                                             classes_.get() + first, count, left);
       for (; bits != 0; bits &= bits - 1) {
         const int at = __builtin_ctzll(bits);
         visit(first + at, left[at]);
@@ -416,7 +423,7 @@ class Candidates {
   // The same, and keeps what is left.
   void note(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) {
     const double slack = sort_out(found, k, grad, weight, room) / norm(k);
-    slack_[static_cast<std::size_t>(k)] = 
+    slack_[static_cast<std::size_t>(k)] = guess_[static_cast<std::size_t>(k)] =
         static_cast<float>(std::clamp(slack * (1 - 1e-6), -double{most_slack}, double{most_slack}));
   }
 
@@ -441,6 +448,7 @@ class Candidates {
   std::unique_ptr<float[]> inverse_norms_;
   std::unique_ptr<float[]> units_;  // u_j/‖x_j‖, where penalties have weights
   std::unique_ptr<float[]> slack_;  // at least what was left of the threshold at the last look, over the norm
+  std::unique_ptr<float[]> guess_;  // about as much
   std::unique_ptr<std::uint8_t[]> classes_;  // of Travel
   std::vector<std::int64_t> counts_;
   std::vector<Part> parts_;

@@ -129,8 +129,8 @@ std::uint64_t above_loop(const double* x, std::int64_t n, double limit) {
   return bits;
 }
 
-std::uint64_t shorten_loop(const SlackMove& move, const float* slack, const float* unit, const std::uint8_t* classes,
-                           std::int64_t n, float* left) {
+std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* guess, const float* unit,
+                           const std::uint8_t* classes, std::int64_t n, float* left) {
   std::uint64_t bits = 0;
   std::int64_t k = 0;
 #if defined(__AVX512F__)
@@ -138,20 +138,24 @@ std::uint64_t shorten_loop(const SlackMove& move, const float* slack, const floa
   const __m512 scale = _mm512_set1_ps(move.scale), shift = _mm512_set1_ps(move.shift);
   const __m512 rounding = _mm512_set1_ps(-move.rounding), near = _mm512_set1_ps(move.near);
   for (; k + 16 <= n; k += 16) {
-    const __m512 s = _mm512_loadu_ps(slack + k), u = _mm512_loadu_ps(unit + k);
+    const __m512 s = _mm512_loadu_ps(slack + k), u = _mm512_loadu_ps(unit + k), shifted = _mm512_mul_ps(shift, u);
     const __m512i at =
         _mm512_maskz_cvtepu8_epi32(0xFFFF, _mm_loadu_si128(reinterpret_cast<const __m128i*>(classes + k)));
     const __m512 distance = _mm512_permutex2var_ps(low, at, high);
-    __m512 v = _mm512_sub_ps(_mm512_fmadd_ps(scale, s, _mm512_mul_ps(shift, u)), distance);
-    v = _mm512_fmadd_ps(rounding, _mm512_abs_ps(s), v);
+    const __m512 v = _mm512_fmadd_ps(rounding, _mm512_abs_ps(s), _mm512_sub_ps(_mm512_fmadd_ps(scale, s, shifted), distance));
+    const __m512 g = _mm512_fmadd_ps(scale, _mm512_loadu_ps(guess + k), shifted);
     _mm512_storeu_ps(left + k, v);
-    bits |= std::uint64_t{_mm512_cmp_ps_mask(v, _mm512_mul_ps(near, u), _CMP_LE_OQ)} << k;
+    _mm512_storeu_ps(guess + k, g);
+    const __mmask16 due = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LE_OQ);
+    const __mmask16 soon = _mm512_cmp_ps_mask(g, _mm512_mul_ps(near, u), _CMP_LE_OQ);
+    bits |= std::uint64_t{static_cast<std::uint16_t>(due | soon)} << k;
   }
 #endif
   for (; k < n; ++k) {
-    const float v = move.scale * slack[k] + move.shift * unit[k] - move.distance[classes[k]];
-    left[k] = v - move.rounding * __builtin_fabsf(slack[k]);
-    bits |= static_cast<std::uint64_t>(left[k] <= move.near * unit[k]) << k;
+    const float shifted = move.shift * unit[k];
+    left[k] = move.scale * slack[k] + shifted - move.distance[classes[k]] - move.rounding * __builtin_fabsf(slack[k]);
+    guess[k] = move.scale * guess[k] + shifted;
+    bits |= static_cast<std::uint64_t>(left[k] <= 0 || guess[k] <= move.near * unit[k]) << k;
   }
   return bits;
 }
