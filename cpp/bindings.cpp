@@ -435,6 +435,7 @@ void bind_working_set(nb::module_& m) {
   };
   show("intercept", &WorkingSet::intercept);
   show("objective", &WorkingSet::objective);
+  show("penalty", &WorkingSet::penalty);
   show("dual_value", &WorkingSet::dual_value);
   show("f_null", &WorkingSet::f_null);
   show("explained", &WorkingSet::explained);

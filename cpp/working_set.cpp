@@ -49,7 +49,7 @@ class Solver final : public WorkingSet {
     w_ = w;
     intercept = b;
     rows_.for_each([&](std::size_t i) { t_[i] = b + (target_.offset ? target_.offset[i] : 0.0); });
-    double penalty = 0;
+    penalty = 0;
     support.clear();
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
@@ -74,7 +74,10 @@ class Solver final : public WorkingSet {
   void alpha_fell(const Penalty& before) override {
     Clock clock(*this, Phase::gradients);
     const double fall = before.alpha - target_.penalty.alpha;
-    for (std::int32_t j : support) objective += target_.penalty.at(j).value(w_[j]) - before.at(j).value(w_[j]);
+    double less = 0;
+    for (std::int32_t j : support) less += before.at(j).value(w_[j]) - target_.penalty.at(j).value(w_[j]);
+    penalty -= less;
+    objective -= less;
     clock.next(Phase::rows);
     extrapolate(fall);
     clock.next(Phase::gradients);
@@ -508,12 +511,12 @@ class Solver final : public WorkingSet {
 
   // Evaluates the point at `size` along the direction, into the new_ arrays.
   double objective_at(double size) {
-    double penalty = 0;
+    new_penalty_ = 0;
     for (const ModelColumn& column : model_.columns) {
       const double to = weight_at(column, size);
-      if (column.feature >= 0 && to != 0) penalty += column.penalty.value(to);
+      if (column.feature >= 0 && to != 0) new_penalty_ += column.penalty.value(to);
     }
-    return advance(Xd_.data(), size, new_theta_, new_root_) + penalty;
+    return advance(Xd_.data(), size, new_theta_, new_root_) + new_penalty_;
   }
 
   // What objective_at(size) evaluated last becomes the state.
@@ -539,6 +542,7 @@ class Solver final : public WorkingSet {
     careful_ = size < 1 || objective - reached > 1e-3 * objective;
     if (!truncated_ && size >= 1 && !going_on) adapt_effort(objective - reached);
     objective = reached;
+    penalty = new_penalty_;
     rows_.for_each([&](std::size_t i) { t_[i] += size * Xd_[i]; });
     theta_.swap(new_theta_);
     root_.swap(new_root_);
@@ -659,6 +663,7 @@ class Solver final : public WorkingSet {
   KeptProducts products_;
   double* w_ = nullptr;
   double tol_ = 0, failed_ = infinity;
+  double new_penalty_ = 0;
   bool careful_ = true;
   double last_move_ = 1;  // of a prediction, in the last step
   double flat_ = 0.03;

@@ -44,6 +44,7 @@ class WorkingSet {
   virtual const std::vector<double>& predictions() const = 0;
 
   double intercept = 0, objective = 0, dual_value = 0;
+  double penalty = 0;  // what it adds to the objective
   double f_null = 0, step_size = 0;
   bool explained = false;  // the null model leaves nothing to explain
   std::int64_t n_blocks = 0;

@@ -135,6 +135,9 @@ class WorkingSet:
     def objective(self) -> float: ...
 
     @property
+    def penalty(self) -> float: ...
+
+    @property
     def dual_value(self) -> float: ...
 
     @property

@@ -330,9 +330,8 @@ class _Run:
         dual = np.array(engine.dual) if keep_dual and better is None else better
         features = engine.support()
         values = self.coef[features]
-        penalty = here.penalty_at(features).value(values)
         return PathPoint(
-            alpha, features, values, engine.intercept, engine.objective, gap, engine.objective - penalty,
+            alpha, features, values, engine.intercept, engine.objective, gap, engine.objective - engine.penalty,
             engine.n_iter - before, time.perf_counter() - began, status, dual if keep_dual else None,
         )  # fmt: skip
 
