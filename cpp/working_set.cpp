@@ -19,8 +19,8 @@ namespace {
 // of a float32 model decide whether the next one gets any further.
 constexpr double negligible = 1e-3, loosest_fine_tol = 1e-5;
 
-// A point carried over from the last alpha is worth a proof only if it is this much better than asked for: else a step
-// is taken anyway (path.py).
+// A point carried over from the last alpha is worth a proof only if it is this much better than asked for: else a
+// step is taken anyway (path.py).
 constexpr double sure = 1e-3;
 
 template <class View>
@@ -94,7 +94,7 @@ class Solver final : public WorkingSet {
 
   void certify_anyway() override {
     rows_.copy(theta_, new_theta_);
-    proof_.try_point(new_theta_, 2, here());
+    if (!proof_.try_point(new_theta_, 2, here())) stale_ = true;
   }
   const std::vector<double>& predictions() const override { return t_; }
 
@@ -150,8 +150,8 @@ class Solver final : public WorkingSet {
   }
 
   // Weights go on as they went from the last alpha but one to the last: for the squared loss, where they are
-  // piecewise linear in alpha, that is the solution unless the support changes. Predictions go on likewise, but for the
-  // columns whose weights may not.
+  // piecewise linear in alpha, that is the solution unless the support changes. Predictions go on likewise, but for
+  // the columns whose weights may not.
   void extrapolate(double fall) {
     const double share = last_fall_ > 0 ? fall / last_fall_ : 0.0;
     std::vector<ModelColumn>& columns = model_.columns;
@@ -506,7 +506,8 @@ class Solver final : public WorkingSet {
   }
 
   double weight_at(const ModelColumn& column, double size) const {
-    return size == 1 ? column.point : column.weight + size * column.step();
+    if (size == 1) return column.point;
+    return std::clamp(column.weight + size * column.step(), column.penalty.lower, column.penalty.upper);  // rounding
   }
 
   // Evaluates the point at `size` along the direction, into the new_ arrays.
@@ -642,7 +643,7 @@ class Solver final : public WorkingSet {
     const double to_scale = size * found_.worst / (1 + found_.worst);
     if (std::fabs(complementarity) + to_scale <= share * tol_) {
       rows_.copy(theta_, new_theta_);
-      proof_.try_point(new_theta_, 0, here());
+      if (!proof_.try_point(new_theta_, 0, here())) stale_ = true;
     }
   }
 
@@ -689,7 +690,7 @@ class Solver final : public WorkingSet {
   double last_intercept_ = 0, last_fall_ = 0;
   bool hopeful_ = false;
   std::vector<double> candidate_;  // for the dual point
-  bool stale_ = false;             // θ has moved since the last look
+  bool stale_ = false;             // the last look was not at θ
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 //
 // A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
 // such a bound), down to the least alpha of a path, is dropped for good. Of the others, with θ = s·θ' + ρ and θ' the
-// place of the last look, x_j·θ differs from s·(x_j·θ') by at most ‖x_j‖ times the norm of the largest entries of ρ, as
-// many as the column has; so what is left of a column's threshold is known without looking, at least. Both are exact:
-// no column is missed.
+// place of the last look, x_j·θ differs from s·(x_j·θ') by at most ‖x_j‖ times the norm of the largest entries of ρ,
+// as many as the column has; so what is left of a column's threshold is known without looking, at least. Both are
+// exact: no column is missed.
 #pragma once
 
 #include <algorithm>
@@ -189,7 +189,8 @@ class Candidates {
             if (bound * (1 + 1e-9) <= penalty.l1) continue;
           }
           features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
-          inverse_norms_[static_cast<std::size_t>(at)] = static_cast<float>(std::min(1 / std::sqrt(sum.squares), 1e30));
+          inverse_norms_[static_cast<std::size_t>(at)] =
+              static_cast<float>(std::min(1 / std::sqrt(sum.squares), 1e30));
           if (units_) {
             units_[static_cast<std::size_t>(at)] =
                 static_cast<float>(target_.penalty.weight(j)) * inverse_norms_[static_cast<std::size_t>(at)];
@@ -209,8 +210,8 @@ class Candidates {
     expected_work_ = last_touched;
   }
 
-  // θ or alpha has moved since the last look: looks at the columns that may have come to the end of their threshold, and
-  // calls visit(part, j, ‖x_j‖, x_j·θ) for each.
+  // θ or alpha has moved since the last look: looks at the columns that may have come to the end of their threshold,
+  // and calls visit(part, j, ‖x_j‖, x_j·θ) for each.
   template <class Visit>
   void look(const std::vector<double>& theta, const double* w, std::size_t room, Findings& found, Visit visit) {
     const Move move = move_to(theta, near_);
@@ -252,8 +253,8 @@ class Candidates {
     });
   }
 
-  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that may be beyond its threshold at `point`; the others are
-  // within theirs.
+  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that may be beyond its threshold at `point`; the others
+  // are within theirs.
   template <class Visit>
   void visit_beyond(const std::vector<double>& point, Visit visit) {
     const Move move = move_to(point, 0);
@@ -301,9 +302,9 @@ class Candidates {
     }
   }
 
-  // How a move from the place of the last look shortens what is left of the thresholds. Where x_j·θ becomes s times what
-  // it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the least
-  // distance.
+  // How a move from the place of the last look shortens what is left of the thresholds. Where x_j·θ becomes s times
+  // what it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the
+  // least distance.
   struct Move {
     SlackMove slack;
     std::array<float, 32> distance;
@@ -322,8 +323,8 @@ class Candidates {
     return move;
   }
 
-  // Calls visit(k, left) for the columns of one part that may be beyond their threshold, or of which no more is left, as
-  // a guess, than what `near` says. k is a column's place. keep: what is left becomes the slack.
+  // Calls visit(k, left) for the columns of one part that may be beyond their threshold, or of which no more is left,
+  // as a guess, than what `near` says. k is a column's place. keep: what is left becomes the slack.
   template <class Visit>
   void for_each_near(std::int64_t part, const Move& move, bool keep, Visit visit) {
     SlackMove slack = move.slack;
@@ -336,8 +337,8 @@ class Candidates {
       float* left = keep ? slack_.get() + first : lefts.data();
       float* guess = keep ? guess_.get() + first : guesses.data();
       if (!keep) std::copy_n(guess_.get() + first, count, guess);
-      std::uint64_t bits = kernels().shorten(slack, slack_.get() + first, guess, units() + first,
-                                             classes_.get() + first, count, left);
+      std::uint64_t bits =
+          kernels().shorten(slack, slack_.get() + first, guess, units() + first, classes_.get() + first, count, left);
       for (; bits != 0; bits &= bits - 1) {
         const int at = __builtin_ctzll(bits);
         visit(first + at, left[at]);

@@ -39,27 +39,27 @@ class DualPoint {
     const std::vector<float>& root;  // √curvature of each row
     const double* w;
     std::int64_t n_support;
-    std::size_t room;                // for proposals
+    std::size_t room;  // for proposals
     double enough;     // a dual value of this ends the solve
     Findings& found;   // of the last look; then of the point
   };
 
-  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. The given one is looked
-  // at as a θ would be.
-  void try_point(std::vector<double>& point, int n_repairs, const Where& where) {
+  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. The first is looked at
+  // as a θ would be; returns whether that was the given one, or where the equalities moved it.
+  bool try_point(std::vector<double>& point, int n_repairs, const Where& where) {
     const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
     const bool has_equalities = target_.fit_intercept || !unpenalised.empty();
     for (int round = 0;; ++round) {
       if (has_equalities) {
         keep_equalities(point, where, unpenalised);
         into_domain(point);
-        if (!keeps_equalities(point, unpenalised)) return;
+        if (!keeps_equalities(point, unpenalised)) return false;
       }
       find_broken(point, where, round == 0);
       keep_if_better(point);
-      if (round == n_repairs || broken_.empty() || value_ >= where.enough) return;
+      if (round == n_repairs || broken_.empty() || value_ >= where.enough) return !has_equalities;
       // Where very many are broken the weights are not there yet.
-      if (static_cast<std::int64_t>(broken_.size()) > 1000 + where.n_support / 8) return;
+      if (static_cast<std::int64_t>(broken_.size()) > 1000 + where.n_support / 8) return !has_equalities;
       for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
       into_domain(point);
     }

@@ -17,10 +17,11 @@ namespace blockgreedy {
 class KeptProducts {
  public:
   // Room for `most` columns, which costs nothing until it is used.
-  KeptProducts(std::int64_t most, std::int64_t n_rows, ThreadTeam& team) : most_(most), n_rows_(n_rows), team_(team) {}
+  KeptProducts(std::int64_t most, std::int64_t n_rows, ThreadTeam& team)
+      : most_(most), n_rows_(n_rows), team_(team) {}
 
-  // Adds what is missing for these features (ascending). read(feature, f) calls f(row, z) for the nonzeros of a scaled
-  // column; they have about `work` together. False, and nothing known any more, if there is no room.
+  // Adds what is missing for these features (ascending). read(feature, f) calls f(row, z) for the nonzeros of a
+  // scaled column; they have about `work` together. False, and nothing known any more, if there is no room.
   template <class Read>
   bool keep(const std::vector<std::int32_t>& features, std::int64_t work, Read read) {
     if (static_cast<std::int64_t>(features.size()) > most_) {
@@ -122,7 +123,8 @@ class KeptProducts {
           const Group* group = &groups_[static_cast<std::size_t>(row)];
           for (;;) {
             for (std::size_t k = 0; k < group_size; ++k) sums[group->columns[k]] += z * group->z[k];
-            if (group->next == 0) [[likely]] break;
+            if (group->next == 0) [[likely]]
+              break;
             group = &groups_[static_cast<std::size_t>(group->next)];
           }
         });
@@ -131,12 +133,13 @@ class KeptProducts {
     });
     for (std::int64_t known = 0; known < n_known_; ++known) {
       const float* from = products_.get() + known * most_;
-      for (std::int64_t place = n_known_; place < size(); ++place) products_[static_cast<std::size_t>(place * most_ + known)] = from[place];
+      for (std::int64_t place = n_known_; place < size(); ++place)
+        products_[static_cast<std::size_t>(place * most_ + known)] = from[place];
     }
     n_known_ = size();
   }
-  // Most rows have a few entries, and how many is as good as random: they are added in groups, and what is missing from
-  // a group goes to a sum that nobody wants. (The same one each time would have to wait for itself.)
+  // Most rows have a few entries, and how many is as good as random: they are added in groups, and what is missing
+  // from a group goes to a sum that nobody wants. (The same one each time would have to wait for itself.)
   void group_entries(std::size_t n_new) {
     groups_.resize(static_cast<std::size_t>(n_rows_));
     std::int32_t at = 0;
@@ -145,9 +148,9 @@ class KeptProducts {
         Group& group = groups_[to];
         for (std::size_t k = 0; k < group_size; ++k) {
           const bool any = at < row_ends_[row];
-          group.columns[k] = static_cast<std::uint16_t>(
-              any ? static_cast<std::size_t>(entries_[static_cast<std::size_t>(at)].column)
-                  : n_new + (row + k) % n_spare);
+          group.columns[k] =
+              static_cast<std::uint16_t>(any ? static_cast<std::size_t>(entries_[static_cast<std::size_t>(at)].column)
+                                             : n_new + (row + k) % n_spare);
           group.z[k] = any ? entries_[static_cast<std::size_t>(at)].z : 0.0F;
           at += any;
         }
@@ -176,7 +179,7 @@ class KeptProducts {
   std::vector<std::int32_t> features_;  // by place
   std::vector<std::int32_t> order_;     // places, by feature
   std::vector<std::int32_t> places_;
-  std::int64_t n_known_ = 0;          // columns whose products are there
+  std::int64_t n_known_ = 0;           // columns whose products are there
   std::unique_ptr<float[]> products_;  // never initialised: what is not used costs no memory
   std::vector<std::int32_t> row_ends_;
   std::vector<Entry> entries_;

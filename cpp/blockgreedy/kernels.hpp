@@ -89,9 +89,9 @@ struct Kernels {
   double (*largest_magnitude)(const double*, std::int64_t);
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
   std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
-  // left_k = scale·slack_k + shift·unit_k − distance of its class, less the rounding, and the same without distance for
-  // the guesses, in place; bit k says that left_k is at most 0 or the guess at most near·unit_k; n <= 64. `left` may be
-  // slack.
+  // left_k = scale·slack_k + shift·unit_k − distance of its class, less the rounding, and the same without distance
+  // for the guesses, in place; bit k says that left_k is at most 0 or the guess at most near·unit_k; n <= 64. `left`
+  // may be slack.
   std::uint64_t (*shorten)(const SlackMove& move, const float* slack, float* guess, const float* unit,
                            const std::uint8_t* classes, std::int64_t n, float* left);
   bool (*all_finite_f32)(const float* x, std::int64_t n);

@@ -142,7 +142,8 @@ std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* gue
     const __m512i at =
         _mm512_maskz_cvtepu8_epi32(0xFFFF, _mm_loadu_si128(reinterpret_cast<const __m128i*>(classes + k)));
     const __m512 distance = _mm512_permutex2var_ps(low, at, high);
-    const __m512 v = _mm512_fmadd_ps(rounding, _mm512_abs_ps(s), _mm512_sub_ps(_mm512_fmadd_ps(scale, s, shifted), distance));
+    const __m512 v =
+        _mm512_fmadd_ps(rounding, _mm512_abs_ps(s), _mm512_sub_ps(_mm512_fmadd_ps(scale, s, shifted), distance));
     const __m512 g = _mm512_fmadd_ps(scale, _mm512_loadu_ps(guess + k), shifted);
     _mm512_storeu_ps(left + k, v);
     _mm512_storeu_ps(guess + k, g);
