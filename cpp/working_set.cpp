@@ -506,8 +506,8 @@ class Solver final : public WorkingSet {
   }
 
   double weight_at(const ModelColumn& column, double size) const {
-    if (size == 1) return column.point;
-    return std::clamp(column.weight + size * column.step(), column.penalty.lower, column.penalty.upper);  // rounding
+    const double to = size == 1 ? column.point : column.weight + size * column.step();
+    return std::clamp(to, column.penalty.lower, column.penalty.upper);  // rounding may have passed a bound
   }
 
   // Evaluates the point at `size` along the direction, into the new_ arrays.
