@@ -36,9 +36,7 @@ class Solver final : public WorkingSet {
         proof_(view, target, team, candidates_, dual, dual_value),
         copy_(view, team),
         model_(team),
-        products_(std::clamp<std::int64_t>(
-                      static_cast<std::int64_t>(std::sqrt(static_cast<double>(view.n_nonzeros()))), 64, 8192),
-                  view.n_rows, team) {
+        products_(2 * view.n_nonzeros(), view.n_rows, team) {
     const auto n = static_cast<std::size_t>(view.n_rows);
     for (auto* rows : {&t_, &theta_, &new_theta_, &Xd_}) rows->resize(n);
     root_.resize(n);
@@ -300,8 +298,11 @@ class Solver final : public WorkingSet {
       shifted = shifted || column.shift != 0;
     }
     if (last_fall_ == 0 || target_.loss.kind != LossKind::squared || truncated_ || shifted ||
-        options_.n_blocks != 0 || options_.block_of != nullptr || m * m > 5 * work)
+        options_.n_blocks != 0 || options_.block_of != nullptr)
       return false;
+    if (m > products_.most()) products_.clear();  // columns only get more
+    const bool sparse = 3 * work < m * view_.n_rows && work < INT32_MAX && 8 * view_.n_rows < view_.n_nonzeros();
+    if (!sparse || m > products_.most() || m * m > 5 * work) return false;
     const auto read = [&](std::int32_t feature, auto&& f) {
       if (feature >= 0) {
         view_.for_each_nonzero(feature, [&](std::int32_t i, double x) {
@@ -311,7 +312,7 @@ class Solver final : public WorkingSet {
         for (std::int32_t i = 0; i < view_.n_rows; ++i) f(i, root_[static_cast<std::size_t>(i)]);
       }
     };
-    if (!products_.keep(features, work, read)) return false;
+    products_.keep(features, work, read);
     model_.take_products(products_);
     return true;
   }

@@ -105,6 +105,67 @@ def test_first_point_is_the_null_model(rng, loss):
         assert path.intercepts[0] == problem.null_model.intercept
 
 
+def wild_problem(rng):
+    """Anything goes: column norms far apart, features without penalty, bounds, weights, an intercept."""
+    n, p = int(rng.integers(5, 120)), int(rng.integers(2, 300))
+    X = random_design(rng, n, p, density=float(rng.choice([0.02, 0.1, 0.4, 1.0]))).toarray()
+    X *= 10.0 ** rng.uniform(-8, 8, size=p) if rng.random() < 0.5 else 1.0
+    loss = str(rng.choice(LOSSES))
+    options = {"fit_intercept": bool(rng.random() < 0.4), "lower": 0.0 if rng.random() < 0.3 else -np.inf}
+    if rng.random() < 0.3:
+        options["sample_weight"] = rng.random(n) * (rng.random(n) < 0.8) + (np.arange(n) < 2)
+    if rng.random() < 0.4:
+        options["penalty_weights"] = rng.choice([0.0, 0.5, 1.0, 3.0, np.inf], size=p, p=[0.05, 0.3, 0.4, 0.2, 0.05])
+    X = sp.csc_array(X) if rng.random() < 0.8 else np.asfortranarray(X)
+    return bg.Problem(X, random_targets(rng, n, loss), loss=loss, alpha=1.0, **options)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_proofs_hold_whatever_the_problem(seed):
+    """What is left of each threshold is tracked in float32 along the path; no broken constraint may slip through."""
+    rng = np.random.default_rng(seed)
+    problem = wild_problem(rng)
+    alphas = problem.alpha_max * np.geomspace(1, 10 ** rng.uniform(-3, -0.5), int(rng.integers(3, 20)))
+    tol = 10 ** rng.uniform(-7, -1)
+    path = bg.solve_path(problem, alphas, tol=tol, keep_duals=True, max_iter=200)
+    # features without penalty may explain everything: then nothing but rounding is left
+    rounding = 1e-9 * problem.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples)))
+    for k, point in enumerate(path.points):
+        here = problem.with_alpha(point.alpha)
+        gap = here.duality_gap(path.coef(k), point.intercept, point.dual)  # inf if θ or w breaks a constraint
+        assert gap <= point.gap + rounding
+        if point.status == "converged":
+            assert gap <= tol * problem.null_model.objective + rounding
+
+
+def test_unpenalised_columns_far_smaller_than_the_others_move(rng):
+    """The proof looks at a point where their gradients are 0; the step after it must not."""
+    X = random_design(rng, 60, 80, density=0.1)
+    u = np.ones(80)
+    u[:4] = 0.0
+    X = sp.csc_array(X @ sp.diags_array(np.r_[1e-3, 1e6, 1e4, 1e3, 10.0 ** rng.uniform(0, 7, 76)]))
+    problem = bg.Problem(X, rng.normal(size=60), loss="squared", alpha=1.0, penalty_weights=u)
+    path = bg.solve_path(problem, n_alphas=10, tol=1e-6)
+    assert path.status == "converged"
+    assert np.all(path.n_iters <= 5)
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": True}, {"positive": True}])
+def test_columns_that_come_and_go_keep_their_products(options):
+    """More columns pass through the support than products are kept for, and fewer rows than columns."""
+    rng = np.random.default_rng(3)
+    X = sp.random_array((62, 330), density=0.2, rng=rng, data_sampler=lambda size: rng.normal(size=size), format="csc")
+    assert X.nnz < 64**2
+    problem = bg.Problem(X, rng.normal(size=62), loss="squared", alpha=1.0, **options)
+    path = bg.solve_path(problem, n_alphas=60, tol=1e-9, keep_duals=True)
+    assert path.status == "converged"
+    if not options:
+        assert len(np.unique(np.concatenate([point.features for point in path.points]))) > 64
+    for k, point in enumerate(path.points):
+        here = problem.with_alpha(point.alpha)
+        assert here.duality_gap(path.coef(k), point.intercept, point.dual) <= 1.01e-9 * problem.null_model.objective
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_loose_tolerances_take_a_step_at_every_alpha(loss):
     data = bg.data.text_like(1500, 2500, 30.0, seed=6)

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -16,18 +17,18 @@ namespace blockgreedy {
 
 class KeptProducts {
  public:
-  // Room for `most` columns, which costs nothing until it is used.
-  KeptProducts(std::int64_t most, std::int64_t n_rows, ThreadTeam& team)
-      : most_(most), n_rows_(n_rows), team_(team) {}
+  // For at most so many bytes, of which none is touched before it is needed; then columns are at most `most()`.
+  KeptProducts(std::int64_t n_bytes, std::int64_t n_rows, ThreadTeam& team)
+      : most_(std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(static_cast<double>(n_bytes / 4))), 64, 8192)),
+        n_rows_(n_rows),
+        team_(team) {}
+
+  std::int64_t most() const { return most_; }
 
   // Adds what is missing for these features (ascending). read(feature, f) calls f(row, z) for the nonzeros of a
-  // scaled column; they have about `work` together. False, and nothing known any more, if there is no room.
+  // scaled column; they have `work` together, fewer than 2³¹.
   template <class Read>
-  bool keep(const std::vector<std::int32_t>& features, std::int64_t work, Read read) {
-    if (static_cast<std::int64_t>(features.size()) > most_) {
-      clear();
-      return false;
-    }
+  void keep(const std::vector<std::int32_t>& features, std::int64_t work, Read read) {
     find_places(features);
     if (size() > most_ || size() > 2 * static_cast<std::int64_t>(features.size()) + 64) {
       forget_others(features);
@@ -35,7 +36,6 @@ class KeptProducts {
     }
     if (!products_) products_.reset(new float[static_cast<std::size_t>(most_ * most_)]);
     if (n_known_ < size()) add_new(work, read);
-    return true;
   }
 
   void clear() {
@@ -43,6 +43,9 @@ class KeptProducts {
     order_.clear();
     n_known_ = 0;
     products_.reset();
+    row_ends_ = {};
+    entries_ = {};
+    groups_ = {};
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(features_.size()); }
