@@ -67,6 +67,10 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
       inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
     }
   });
+  if (accuracy < infinity && largest_excess(support, r) <= accuracy) {  // nothing to do
+    support.members.clear();
+    return direction;
+  }
   // Pairs are worth their cost only beside long columns.
   const std::size_t pairs = static_cast<std::size_t>(support.work) / (8 * m);
   memory_.restrict(subset, pairs < 8 ? 0 : pairs);

@@ -469,7 +469,7 @@ class Solver final : public WorkingSet {
     }
     const double* theta = theta_.data();
     const float* root = root_.data();
-    double size = 0, reached = objective;
+    double size = 0, evaluated = 0, reached = objective;
     for (int k = 0; k < 20; ++k) {
       double slope = rows_.product(theta, Xd_.data());
       const double curvature = rows_.sum(2, [&](std::int64_t begin, std::int64_t end) {
@@ -490,6 +490,7 @@ class Solver final : public WorkingSet {
       if (!(by > 0) || -0.5 * slope * by < 0.05 * gained) break;
       const double next = std::min({size + by, 4 * size + 2, longest});
       const double trial = objective_at(next);
+      evaluated = next;
       if (!(trial < reached)) break;
       size = next;
       gained += reached - trial;
@@ -499,7 +500,8 @@ class Solver final : public WorkingSet {
       if (next == longest) break;
     }
     if (size == 0) return;
-    take_step(size, std::min(objective_at(size), objective), true);
+    if (evaluated != size) reached = objective_at(size);
+    take_step(size, std::min(reached, objective), true);
   }
 
   bool has_flat_parts() const {
