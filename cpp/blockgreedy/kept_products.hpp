@@ -25,17 +25,27 @@ class KeptProducts {
 
   std::int64_t most() const { return most_; }
 
-  // Adds what is missing for these features (ascending). read(feature, f) calls f(row, z) for the nonzeros of a
-  // scaled column; they have `work` together, fewer than 2³¹.
-  template <class Read>
-  void keep(const std::vector<std::int32_t>& features, std::int64_t work, Read read) {
+  // Adds what is missing for these features (ascending), whose columns have `work` nonzeros together, fewer than 2³¹.
+  //   columns.for_each(feature, f)             f(row, z) for the nonzeros of the scaled column
+  //   columns.root(row)                        what the row is scaled by
+  //   columns.block_dot(feature, block, out)   see kernels.hpp; with the column as it is, not scaled
+  template <class Columns>
+  void keep(const std::vector<std::int32_t>& features, std::int64_t work, const Columns& columns) {
     find_places(features);
     if (size() > most_ || size() > 2 * static_cast<std::int64_t>(features.size()) + 64) {
       forget_others(features);
       find_places(features);
     }
     if (!products_) products_.reset(new float[static_cast<std::size_t>(most_ * most_)]);
-    if (n_known_ < size()) add_new(work, read);
+    if (n_known_ == size()) return;
+    if (size() - n_known_ <= few && 16 * n_rows_ <= most_in_block) add_few(work, columns);
+    else add_many(work, columns);
+    for (std::int64_t known = 0; known < n_known_; ++known) {
+      const float* from = products_.get() + known * most_;
+      for (std::int64_t place = n_known_; place < size(); ++place)
+        products_[static_cast<std::size_t>(place * most_ + known)] = from[place];
+    }
+    n_known_ = size();
   }
 
   void clear() {
@@ -46,6 +56,7 @@ class KeptProducts {
     row_ends_ = {};
     entries_ = {};
     groups_ = {};
+    block_ = {};
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(features_.size()); }
@@ -99,19 +110,41 @@ class KeptProducts {
     });
   }
 
-  // The new columns by rows; then every column walks down its rows and meets those that have an entry there.
-  template <class Read>
-  void add_new(std::int64_t work, Read read) {
+  // Products with all columns, for the new ones: these stand side by side, with their zeros, 16 at a time.
+  template <class Columns>
+  void add_few(std::int64_t work, const Columns& columns) {
+    for (std::int64_t first = n_known_; first < size(); first += 16) {
+      block_.assign(static_cast<std::size_t>(16 * n_rows_), 0.0F);
+      const std::int64_t count = std::min<std::int64_t>(16, size() - first);
+      for (std::int64_t c = 0; c < count; ++c) {
+        columns.for_each(feature_at(first + c), [&](std::int32_t row, float z) {
+          block_[16 * static_cast<std::size_t>(row) + static_cast<std::size_t>(c)] = z * columns.root(row);
+        });
+      }
+      const std::int64_t n_parts = std::min<std::int64_t>(size(), 64);
+      team_.for_work(n_parts, work, [&](std::int64_t part) {
+        std::array<float, 16> sums;
+        for (std::int64_t place = part; place < size(); place += n_parts) {
+          columns.block_dot(feature_at(place), block_.data(), sums.data());
+          std::copy_n(sums.begin(), count, products_.get() + place * most_ + first);
+        }
+      });
+    }
+  }
+
+  // The same by rows: every column walks down its rows and meets the new ones that have an entry there.
+  template <class Columns>
+  void add_many(std::int64_t work, const Columns& columns) {
     const auto n_new = static_cast<std::size_t>(size() - n_known_);
     row_ends_.assign(static_cast<std::size_t>(n_rows_ + 1), 0);  // where rows begin, until they are filled
     for (std::size_t k = 0; k < n_new; ++k) {
-      read(feature_at(n_known_ + static_cast<std::int64_t>(k)),
+      columns.for_each(feature_at(n_known_ + static_cast<std::int64_t>(k)),
            [&](std::int32_t row, float) { ++row_ends_[static_cast<std::size_t>(row) + 1]; });
     }
     std::partial_sum(row_ends_.begin(), row_ends_.end(), row_ends_.begin());
     entries_.resize(static_cast<std::size_t>(row_ends_.back()));
     for (std::size_t k = 0; k < n_new; ++k) {
-      read(feature_at(n_known_ + static_cast<std::int64_t>(k)), [&](std::int32_t row, float z) {
+      columns.for_each(feature_at(n_known_ + static_cast<std::int64_t>(k)), [&](std::int32_t row, float z) {
         entries_[static_cast<std::size_t>(row_ends_[static_cast<std::size_t>(row)]++)] = {
             static_cast<std::int32_t>(k), z};
       });
@@ -122,7 +155,7 @@ class KeptProducts {
       std::vector<float> sums(n_new + n_spare);
       for (std::int64_t place = part; place < size(); place += n_parts) {
         std::fill(sums.begin(), sums.end(), 0.0F);
-        read(feature_at(place), [&](std::int32_t row, float z) {
+        columns.for_each(feature_at(place), [&](std::int32_t row, float z) {
           const Group* group = &groups_[static_cast<std::size_t>(row)];
           for (;;) {
             for (std::size_t k = 0; k < group_size; ++k) sums[group->columns[k]] += z * group->z[k];
@@ -176,6 +209,7 @@ class KeptProducts {
     std::int32_t next;  // group of the same row, or 0
   };
   static constexpr std::size_t n_spare = 16;
+  static constexpr std::int64_t few = 32, most_in_block = 1 << 18;  // numbers that a cache holds
 
   const std::int64_t most_, n_rows_;
   ThreadTeam& team_;
@@ -186,6 +220,7 @@ class KeptProducts {
   std::unique_ptr<float[]> products_;  // never initialised: what is not used costs no memory
   std::vector<std::int32_t> row_ends_;
   std::vector<Entry> entries_;
+  std::vector<float> block_;
   std::vector<Group> groups_;  // the first of each row, then the others
 };
 

@@ -105,6 +105,9 @@ struct Kernels {
   double (*float_dense_dot)(const float* a, const float* b, std::int64_t n);
   void (*float_dense_axpy)(const float* z, float step, float* v, std::int64_t n);
   void (*float_subtract)(float* a, const float* b, std::int64_t n);
+  // out_c = Σ x_k·block[16·at_k + c] for 16 columns c, which stand side by side.
+  void (*block_dot_f32)(const std::int32_t* at, const float* x, std::int64_t n, const float* block, float* out);
+  void (*block_dot_f64)(const std::int32_t* at, const double* x, std::int64_t n, const float* block, float* out);
   // gram += rowsᵀ·rows below the diagonal in rows from `first` on, and some more around that. There are `width`
   // columns, a multiple of 32, in panels of 32: number (i, c) stands at c/32·panel_stride + i·stride + c%32.
   void (*float_gram)(const float* rows, std::int64_t n_rows, std::int64_t stride, std::int64_t panel_stride,
@@ -168,6 +171,12 @@ double column_squared_norm(const View& view, std::int64_t j) {
   return squared_norm(view.data + view.start(j), view.count(j));
 }
 
+inline void block_dot(const std::int32_t* at, const float* x, std::int64_t n, const float* block, float* out) {
+  kernels().block_dot_f32(at, x, n, block, out);
+}
+inline void block_dot(const std::int32_t* at, const double* x, std::int64_t n, const float* block, float* out) {
+  kernels().block_dot_f64(at, x, n, block, out);
+}
 inline double scale_column(const std::int32_t* at, const float* x, std::int64_t n, const float* root, float* z) {
   return kernels().scale_f32(at, x, n, root, z);
 }

@@ -342,6 +342,27 @@ BLOCKGREEDY_INLINE void add_lanes(float* x, Lanes v) {
   __builtin_memcpy(x, &v, sizeof v);
 }
 
+template <class T>
+void block_dot_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* block, float* out) {
+  constexpr std::int64_t n_registers = 16 / n_lanes;
+  Lanes even[n_registers] = {}, odd[n_registers] = {};
+  const auto add = [&](std::int64_t k, Lanes* sums) {
+    const float z = static_cast<float>(x[k]);
+    const float* row = block + 16 * static_cast<std::int64_t>(at[k]);
+    for (std::int64_t r = 0; r < n_registers; ++r) sums[r] += z * load_lanes(row + r * n_lanes);
+  };
+  std::int64_t k = 0;
+  for (; k + 2 <= n; k += 2) {
+    add(k, even);
+    add(k + 1, odd);
+  }
+  if (k < n) add(k, even);
+  for (std::int64_t r = 0; r < n_registers; ++r) {
+    even[r] += odd[r];
+    __builtin_memcpy(out + r * n_lanes, &even[r], sizeof(Lanes));
+  }
+}
+
 // A tile of tile_height × two registers at a time.
 void float_gram_loop(const float* rows, std::int64_t n_rows, std::int64_t stride, std::int64_t panel_stride,
                      std::int64_t first, std::int64_t width, std::int64_t gram_stride, float* gram) {
@@ -587,6 +608,8 @@ const Kernels BLOCKGREEDY_TABLE = {
     float_dense_dot_loop,
     float_dense_axpy_loop,
     float_subtract_loop,
+    block_dot_loop<float>,
+    block_dot_loop<double>,
     float_gram_loop,
     scale_loop<float>,
     scale_loop<double>,
