@@ -1,7 +1,7 @@
 // The products of a model's columns with each other, and their Cholesky factor: a model with as many rows as columns
 // and the same minimum. It pays on dense data with many rows, most of all for squared loss, where products stay what
-// they are and only those of new columns are computed. (Sparse columns: kept_products.hpp.) Not left to a BLAS: that has
-// threads of its own, and neither their number nor the last bits would be ours to keep.
+// they are and only those of new columns are computed. (Sparse columns: kept_products.hpp.) Not left to a BLAS: that
+// has threads of its own, and neither their number nor the last bits would be ours to keep.
 #pragma once
 
 #include <algorithm>

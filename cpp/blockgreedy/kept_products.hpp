@@ -19,7 +19,8 @@ class KeptProducts {
  public:
   // For at most so many bytes, of which none is touched before it is needed; then columns are at most `most()`.
   KeptProducts(std::int64_t n_bytes, std::int64_t n_rows, ThreadTeam& team)
-      : most_(std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(static_cast<double>(n_bytes / 4))), 64, 8192)),
+      : most_(std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(static_cast<double>(n_bytes / 4))), 64,
+                                       8192)),
         n_rows_(n_rows),
         team_(team) {}
 
@@ -139,7 +140,7 @@ class KeptProducts {
     row_ends_.assign(static_cast<std::size_t>(n_rows_ + 1), 0);  // where rows begin, until they are filled
     for (std::size_t k = 0; k < n_new; ++k) {
       columns.for_each(feature_at(n_known_ + static_cast<std::int64_t>(k)),
-           [&](std::int32_t row, float) { ++row_ends_[static_cast<std::size_t>(row) + 1]; });
+                       [&](std::int32_t row, float) { ++row_ends_[static_cast<std::size_t>(row) + 1]; });
     }
     std::partial_sum(row_ends_.begin(), row_ends_.end(), row_ends_.begin());
     entries_.resize(static_cast<std::size_t>(row_ends_.back()));
