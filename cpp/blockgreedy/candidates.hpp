@@ -214,7 +214,7 @@ class Candidates {
   // and calls visit(part, j, ‖x_j‖, x_j·θ) for each.
   template <class Visit>
   void look(const std::vector<double>& theta, const double* w, std::size_t room, Findings& found, Visit visit) {
-    const Move move = move_to(theta, near_);
+    const SlackMove move = move_to(theta, near_);
     rows_.copy(theta, place_);
     alpha_ = target_.penalty.alpha;
     find(room, found, [&](std::int64_t part, Part& own) {
@@ -222,7 +222,7 @@ class Candidates {
       Products products(*this, theta, [&](std::int64_t k, double grad) {
         const std::int32_t j = features_[static_cast<std::size_t>(k)];
         note(own.found, k, grad, w[j], room);
-        if (slack_[static_cast<std::size_t>(k)] <= move.slack.near * units()[k]) own.near.push_back(k);
+        if (slack_[static_cast<std::size_t>(k)] <= move.near * units()[k]) own.near.push_back(k);
         visit(part, j, norm(k), grad);
       });
       for_each_near(part, move, true, [&](std::int64_t k, float left) {
@@ -257,7 +257,7 @@ class Candidates {
   // are within theirs.
   template <class Visit>
   void visit_beyond(const std::vector<double>& point, Visit visit) {
-    const Move move = move_to(point, 0);
+    const SlackMove move = move_to(point, 0);
     nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
       Products products(*this, point, [&](std::int64_t k, double product) {
         visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
@@ -276,7 +276,6 @@ class Candidates {
   static constexpr std::int64_t batch = 128;
   static constexpr std::int64_t window = 1024;  // columns that are sorted by length
   static constexpr float margin = 1e-6F;        // for rounding in float32, relative
-
   static constexpr float most_slack = 1e30F;
 
   struct Part {
@@ -305,30 +304,26 @@ class Candidates {
   // How a move from the place of the last look shortens what is left of the thresholds. Where x_j·θ becomes s times
   // what it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the
   // least distance.
-  struct Move {
-    SlackMove slack;
-    std::array<float, 32> distance;
-  };
-  Move move_to(const std::vector<double>& point, double near) const {
+  SlackMove move_to(const std::vector<double>& point, double near) const {
     const double square = rows_.product(place_.data(), place_.data());
     const double best = square > 0 ? rows_.product(point.data(), place_.data()) / square : 1.0;
     const auto scale = static_cast<float>(std::clamp(best, 0.1, 10.0));
     const Travel travel =
         travel_between(point.data(), place_.data(), static_cast<double>(scale), view_.n_rows, team_);
     const double alpha = target_.penalty.alpha, before = static_cast<double>(scale) * alpha_;
-    Move move;
+    SlackMove move;
     for (std::size_t k = 0; k < travel.size(); ++k) move.distance[k] = static_cast<float>(travel[k]) * (1 + margin);
-    const auto shift = static_cast<float>(alpha - before - static_cast<double>(margin) * (alpha + before));
-    move.slack = {scale, shift, margin, static_cast<float>(near), nullptr};
+    move.scale = scale;
+    move.shift = static_cast<float>(alpha - before - static_cast<double>(margin) * (alpha + before));
+    move.rounding = margin;
+    move.near = static_cast<float>(near);
     return move;
   }
 
   // Calls visit(k, left) for the columns of one part that may be beyond their threshold, or of which no more is left,
   // as a guess, than what `near` says. k is a column's place. keep: what is left becomes the slack.
   template <class Visit>
-  void for_each_near(std::int64_t part, const Move& move, bool keep, Visit visit) {
-    SlackMove slack = move.slack;
-    slack.distance = move.distance.data();
+  void for_each_near(std::int64_t part, const SlackMove& move, bool keep, Visit visit) {
     std::array<float, 64> lefts, guesses;
     const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
     const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
@@ -338,7 +333,7 @@ class Candidates {
       float* guess = keep ? guess_.get() + first : guesses.data();
       if (!keep) std::copy_n(guess_.get() + first, count, guess);
       std::uint64_t bits =
-          kernels().shorten(slack, slack_.get() + first, guess, units() + first, classes_.get() + first, count, left);
+          kernels().shorten(move, slack_.get() + first, guess, units() + first, classes_.get() + first, count, left);
       for (; bits != 0; bits &= bits - 1) {
         const int at = __builtin_ctzll(bits);
         visit(first + at, left[at]);

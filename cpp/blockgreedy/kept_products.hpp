@@ -168,13 +168,8 @@ class KeptProducts {
         std::copy_n(sums.begin(), n_new, products_.get() + place * most_ + n_known_);
       }
     });
-    for (std::int64_t known = 0; known < n_known_; ++known) {
-      const float* from = products_.get() + known * most_;
-      for (std::int64_t place = n_known_; place < size(); ++place)
-        products_[static_cast<std::size_t>(place * most_ + known)] = from[place];
-    }
-    n_known_ = size();
   }
+
   // Most rows have a few entries, and how many is as good as random: they are added in groups, and what is missing
   // from a group goes to a sum that nobody wants. (The same one each time would have to wait for itself.)
   void group_entries(std::size_t n_new) {
@@ -197,6 +192,7 @@ class KeptProducts {
       }
     }
   }
+
   std::int32_t feature_at(std::int64_t place) const { return features_[static_cast<std::size_t>(place)]; }
 
   struct Entry {

@@ -58,7 +58,7 @@ struct KeptRows {
 // How what is left of the thresholds shrinks when θ moves: see candidates.hpp.
 struct SlackMove {
   float scale, shift, rounding, near;
-  const float* distance;  // by class
+  std::array<float, 32> distance;  // by class
 };
 
 // Extremes of a run of row numbers, and how often one is not above the one before.

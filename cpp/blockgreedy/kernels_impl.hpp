@@ -134,7 +134,7 @@ std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* gue
   std::uint64_t bits = 0;
   std::int64_t k = 0;
 #if defined(__AVX512F__)
-  const __m512 low = _mm512_loadu_ps(move.distance), high = _mm512_loadu_ps(move.distance + 16);
+  const __m512 low = _mm512_loadu_ps(move.distance.data()), high = _mm512_loadu_ps(move.distance.data() + 16);
   const __m512 scale = _mm512_set1_ps(move.scale), shift = _mm512_set1_ps(move.shift);
   const __m512 rounding = _mm512_set1_ps(-move.rounding), near = _mm512_set1_ps(move.near);
   for (; k + 16 <= n; k += 16) {

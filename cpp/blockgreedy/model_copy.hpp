@@ -222,4 +222,36 @@ class ModelCopy {
   std::unordered_map<std::int32_t, double> shifts_;
 };
 
+// What KeptProducts asks of columns; -1 is the intercept's.
+template <class View>
+struct ScaledColumns {
+  const View& view;
+  const float* roots;
+
+  float root(std::int32_t row) const { return roots[row]; }
+  template <class F>
+  void for_each(std::int32_t feature, F&& f) const {
+    if (feature >= 0)
+      view.for_each_nonzero(feature, [&](std::int32_t i, double x) { f(i, static_cast<float>(x) * roots[i]); });
+    else
+      for (std::int32_t i = 0; i < view.n_rows; ++i) f(i, roots[i]);
+  }
+  void block_dot(std::int32_t feature, const float* block, float* out) const {
+    if constexpr (requires { view.indices; }) {
+      if (feature >= 0) {
+        const std::int64_t start = view.start(feature);
+        blockgreedy::block_dot(view.indices + start, view.data + start, view.count(feature), block, out);
+        return;
+      }
+    }
+    std::fill_n(out, 16, 0.0F);
+    const auto add = [&](std::int32_t i, double x) {
+      for (std::int64_t c = 0; c < 16; ++c) out[c] += static_cast<float>(x) * block[16 * std::int64_t{i} + c];
+    };
+    if (feature >= 0) view.for_each_nonzero(feature, add);
+    else
+      for (std::int32_t i = 0; i < view.n_rows; ++i) add(i, 1.0);
+  }
+};
+
 }  // namespace blockgreedy
