@@ -244,12 +244,13 @@ class PyBlockGreedy {
 class PyWorkingSet {
  public:
   PyWorkingSet(nb::object model, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
-               double f_null, double least_alpha)
+               double f_null, double floor, double least_alpha)
       : model_object_(model), model_(nb::cast<Model&>(model)), least_alpha_(least_alpha), block_of_(block_of) {
     WorkingSetOptions options;
     options.n_blocks = n_blocks;
     options.tol = tol;
     options.f_null = f_null;
+    options.floor = floor;
     options.least_alpha = least_alpha;
     if (block_of) {
       check_size("block_of", block_of->size(), model_.held.n_cols());
@@ -303,6 +304,13 @@ class PyWorkingSet {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
     nb::gil_scoped_release release;
     solver_->certify_anyway();
+  }
+  std::pair<double, double> verify(Vector<double> w, double intercept) {
+    check_size("w", w.size(), model_.held.n_cols());
+    model_.team.clear_stop();
+    nb::gil_scoped_release release;
+    const Verdict verdict = solver_->verify(w.data(), intercept);
+    return {verdict.objective, verdict.dual_value};
   }
   const WorkingSet& solver() const { return *solver_; }
   // Memory itself, not a copy: with 10^7 rows there should not be two.
@@ -410,12 +418,15 @@ void bind_solver(nb::module_& m) {
 void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/blockgreedy/working_set.hpp.");
   binding
-      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double>(),
-           "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "least_alpha"_a)
+      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double,
+                    double>(),
+           "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)
+      .def("verify", &PyWorkingSet::verify, "w"_a, "intercept"_a,
+           "(objective, dual value) of these weights and the dual point, recomputed.")
       .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")
       .def_prop_ro(
           "dual",
@@ -438,7 +449,8 @@ void bind_working_set(nb::module_& m) {
   show("penalty", &WorkingSet::penalty);
   show("dual_value", &WorkingSet::dual_value);
   show("f_null", &WorkingSet::f_null);
-  show("explained", &WorkingSet::explained);
+  show("enough", &WorkingSet::enough);
+  show("out_of_range", &WorkingSet::out_of_range);
   show("step_size", &WorkingSet::step_size);
   show("n_iter", &WorkingSet::n_iter);
   show("n_blocks", &WorkingSet::n_blocks);

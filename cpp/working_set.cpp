@@ -19,6 +19,10 @@ namespace {
 // of a float32 model decide whether the next one gets any further.
 constexpr double negligible = 1e-3, loosest_fine_tol = 1e-5;
 
+// Objective and dual value are sums of as many terms as there are rows: what they differ by is known to about this
+// part of them.
+constexpr double rounding_share = 1e-13;
+
 // A point carried over from the last alpha is worth a proof only if it is this much better than asked for: else a
 // step is taken anyway (path.py).
 constexpr double sure = 1e-3;
@@ -51,18 +55,27 @@ class Solver final : public WorkingSet {
     support.clear();
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
+      bool is_empty = true;
+      view_.for_each_nonzero(j, [&](std::int32_t i, double x) {
+        t_[static_cast<std::size_t>(i)] += w[j] * x;
+        is_empty = is_empty && x == 0;
+      });
+      if (is_empty) {  // no step would ever come to it
+        w[j] = 0;
+        continue;
+      }
       support.push_back(static_cast<std::int32_t>(j));
       penalty += target_.penalty.at(j).value(w[j]);
-      view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
     }
     Clock clock(*this, Phase::rows);
     objective = advance(nullptr, 0.0, theta_, root_) + penalty;
     f_null = options_.f_null < 0 ? objective : options_.f_null;
-    tol_ = options_.tol * f_null;
-    explained = f_null <= 1e-12 * (options_.f_null < 0 && !target_.offset ? objective : loss_at_zero());
+    enough = std::max(options_.tol * f_null, options_.f_null < 0 ? rounding_share * f_null : options_.floor);
     clock.next(Phase::gradients);
     const bool at_zero = support.empty() && b == 0 && target_.offset == nullptr;
     candidates_.begin(theta_, w_, at_zero, room(), found_);
+    out_of_range = candidates_.out_of_range;
+    if (out_of_range) return;
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
     proof_.reset();
@@ -96,6 +109,39 @@ class Solver final : public WorkingSet {
   }
   const std::vector<double>& predictions() const override { return t_; }
 
+  Verdict verify(const double* w, double b) override {
+    Clock clock(*this, Phase::guard);
+    moving_.clear();
+    std::int64_t work = 0;
+    double penalty = 0;
+    constexpr std::int64_t run = 64;  // most weights are 0
+    for (std::int64_t first = 0; first < view_.n_cols; first += run) {
+      const std::int64_t last = std::min(view_.n_cols, first + run);
+      if (std::all_of(w + first, w + last, [](double v) { return v == 0; })) continue;
+      for (std::int64_t j = first; j < last; ++j) {
+        if (w[j] == 0) continue;
+        const CoordinatePenalty own = target_.penalty.at(j);
+        penalty += w[j] >= own.lower && w[j] <= own.upper ? own.value(w[j]) : infinity;
+        moving_.push_back({static_cast<std::int32_t>(j), w[j]});
+        work += view_.count(j);
+      }
+    }
+    accumulate(work, [&](std::size_t i) { return b + (target_.offset ? target_.offset[i] : 0.0); });
+    const auto values = loss_kernels(target_.loss).values;
+    const double loss = rows_.sum(4, [&](std::int64_t begin, std::int64_t end) {
+      constexpr std::int64_t chunk = 256;
+      std::array<double, chunk> value;
+      double sum = 0;
+      for (std::int64_t first = begin; first < end; first += chunk) {
+        const std::int64_t count = std::min(chunk, end - first);
+        values(target_.y + first, Xd_.data() + first, count, target_.loss.delta, value.data());
+        for (std::int64_t i = 0; i < count; ++i) sum += proof_.row_weight(first + i) * value[static_cast<std::size_t>(i)];
+      }
+      return sum;
+    });
+    return {loss + penalty, proof_.recompute(here())};
+  }
+
   bool step() override {
     Clock clock(*this, Phase::gradients);
     if (stale_) look();
@@ -106,8 +152,8 @@ class Solver final : public WorkingSet {
     clock.next(Phase::sweeps);
     const double predicted = solve_model(clock);
     // The step is not worth more than tol: what is missing may only be the certificate.
-    const bool only_proof = predicted <= 0.02 * tol_;
-    hopeful_ = predicted <= std::min(tol_, 0.3 * failed_);
+    const bool only_proof = predicted <= 0.02 * enough;
+    hopeful_ = predicted <= std::min(enough, 0.3 * failed_);
     if (only_proof && !hopeful_ && ++n_waits_ > 2) {  // nothing else is left to gain: the proof may cost more
       hopeful_ = true;
       patience_ = std::min<std::int64_t>(2 * patience_, 64);
@@ -119,7 +165,7 @@ class Solver final : public WorkingSet {
     const double before = objective;
     if (!search_line() && !(n_tiny_ == 0 && search_line_of_sweeps())) return false;
     // Promises that are not kept may hide that the end is reached.
-    const bool idle = !hopeful_ && before - objective <= 0.02 * tol_ && ++n_idle_ % 4 == 0;
+    const bool idle = !hopeful_ && before - objective <= 0.02 * enough && ++n_idle_ % 4 == 0;
     nonzeros_touched = candidates_.nonzeros_touched + model_.nonzeros_touched;
     n_cg = model_.cg_iterations;
     stale_ = true;
@@ -127,7 +173,7 @@ class Solver final : public WorkingSet {
     if (hopeful_) {
       clock.next(Phase::certificate);
       proof_.try_point(candidate_, 2, here());
-      if (objective - dual_value <= tol_) return true;
+      if (objective - dual_value <= enough) return true;
       failed_ = predicted;
     }
     if (idle) {
@@ -323,7 +369,7 @@ class Solver final : public WorkingSet {
     const double stop = compressed_ ? 0.01 : std::clamp(3.0 * std::sqrt(relative_decrease_), 0.05, 0.1);
     // A proof that failed, or a step that brought nothing, asks for a better point than that.
     const bool first = failed_ == infinity && n_idle_ == 0;
-    const double enough = first && options_.tol > loosest_fine_tol ? negligible * tol_ : 0.0;
+    const double worth = first && options_.tol > loosest_fine_tol ? negligible * enough : 0.0;
     const std::int64_t before = model_.nonzeros_touched;
     const std::int64_t frame = candidates_.last_touched + 3 * model_.n_nonzeros();
     for (int cycle = 0; cycle < cycles || model_.nonzeros_touched - before < frame; ++cycle) {
@@ -332,9 +378,9 @@ class Solver final : public WorkingSet {
       double gained = model_.sweep(false);
       if (exact) gained += model_.sweep(true);
       clock.next(Phase::conjugate_gradients);
-      const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop, infinity, enough);
+      const double solved = model_.solve_on_support(stop < 0.1 ? 50 : 25, stop, infinity, worth);
       total += gained + solved;
-      if (gained + solved <= std::max((compressed_ ? 0.01 : 0.1) * total, enough)) break;
+      if (gained + solved <= std::max((compressed_ ? 0.01 : 0.1) * total, worth)) break;
     }
     return total;
   }
@@ -343,7 +389,7 @@ class Solver final : public WorkingSet {
   void polish(Clock& clock) {
     double size = 0;
     for (const ModelColumn& column : model_.columns) size += column.penalty.l1 * std::fabs(column.point);
-    const double accuracy = size > 0 ? std::max(0.25 * tol_ / size, 1e-7) : 1e-7;  // tol_ may be 0 as well
+    const double accuracy = size > 0 ? std::max(0.25 * enough / size, 1e-7) : 1e-7;  // enough may be 0 as well
     // It may cost as much again as the solution so far.
     const std::int64_t until =
         model_.cg_iterations + patience_ * std::max<std::int64_t>(model_.cg_iterations - n_cg, 10);
@@ -607,17 +653,8 @@ class Solver final : public WorkingSet {
     }
   }
 
-  double loss_at_zero() {
-    const std::vector<double> zeros(static_cast<std::size_t>(view_.n_rows));
-    std::vector<double> values(zeros.size());
-    loss_kernels(target_.loss).values(target_.y, zeros.data(), view_.n_rows, target_.loss.delta, values.data());
-    double sum = 0;
-    for (std::int64_t i = 0; i < view_.n_rows; ++i) sum += proof_.row_weight(i) * values[static_cast<std::size_t>(i)];
-    return sum;
-  }
-
   typename DualPoint<View>::Where here() {
-    return {root_, w_, static_cast<std::int64_t>(support.size()), room(), objective - tol_, found_};
+    return {root_, w_, static_cast<std::int64_t>(support.size()), room(), objective - enough, found_};
   }
 
   // Looks for a dual point good enough to end the solve, if there is hope for one.
@@ -635,7 +672,7 @@ class Solver final : public WorkingSet {
     for (const Looked& entry : found_.support) count_in(entry);
     for (const Looked& entry : found_.proposals) count_in(entry);
     const double to_scale = size * found_.worst / (1 + found_.worst);
-    if (std::fabs(complementarity) + to_scale <= share * tol_) {
+    if (std::fabs(complementarity) + to_scale <= share * enough) {
       rows_.copy(theta_, new_theta_);
       if (!proof_.try_point(new_theta_, 0, here())) stale_ = true;
     }
@@ -657,7 +694,7 @@ class Solver final : public WorkingSet {
   Subproblem model_;
   KeptProducts products_;
   double* w_ = nullptr;
-  double tol_ = 0, failed_ = infinity;
+  double failed_ = infinity;
   double new_penalty_ = 0;
   bool careful_ = true;
   double last_move_ = 1;  // of a prediction, in the last step

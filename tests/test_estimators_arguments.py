@@ -67,9 +67,9 @@ def test_warnings_name_the_users_line_and_tol(rng, estimator):
     X, y = regression(rng)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.set_params(tol=3e-4).fit(X, y)
+        estimator.set_params(tol=3e-8).fit(X, y)
     assert {Path(w.filename) for w in caught if w.category is ConvergenceWarning} == {Path(__file__)}
-    assert "asked for 0.0003;" in str(caught[-1].message)
+    assert "asked for 3e-08;" in str(caught[-1].message)
 
 
 @pytest.mark.parametrize("kind", [bg.LassoCV, bg.ElasticNetCV])

@@ -263,7 +263,7 @@ def test_separable_unpenalised_features_end_the_null_model_without_noise(rng):
     X = np.c_[np.linspace(-1, 1, 20), rng.normal(size=(20, 3))]
     u = np.r_[0.0, np.ones(3)]
     problem = bg.Problem(X, X[:, 0] > 0.1, loss="logistic", alpha=0.1, fit_intercept=True, penalty_weights=u)
-    assert 0 <= problem.null_model.objective < 1e-12
+    assert 0 <= problem.null_model.objective < 1e-8 * np.log(2)  # there is no minimum to go on to
 
 
 def test_constant_targets_are_explained_by_the_intercept(rng):

@@ -183,14 +183,33 @@ def test_callback_sees_every_record_and_can_stop(problem):
     assert solution.status == "interrupted"
     assert solution.n_iter == 2
     assert [r.iteration for r in seen] == [r.iteration for r in solution.trace] == [0, 1, 2]
-    assert seen[-1].objective == solution.objective
+    assert seen[-1].objective == pytest.approx(solution.objective, rel=1e-14)
 
 
-def test_a_callback_that_returns_nothing_or_something_does_not_stop(problem):
+@pytest.mark.parametrize("answer", [None, False, 0, np.False_])
+def test_a_callback_that_returns_nothing_does_not_stop(problem, answer):
     seen = []
-    solution = bg.solve(problem, tol=1e-6, callback=lambda record: seen.append(record) or 1)
+    solution = bg.solve(problem, tol=1e-6, callback=lambda record: seen.append(record) or answer)
     assert solution.status == "converged"
     assert len(seen) == solution.n_iter + 1
+
+
+@pytest.mark.parametrize("answer", [True, 1, np.True_])
+def test_a_callback_stops_by_any_true_value(problem, answer):
+    assert bg.solve(problem, tol=1e-6, callback=lambda record: answer).status == "interrupted"
+    assert bg.solve(problem, "greedy", callback=lambda record: answer).status == "interrupted"
+    assert bg.solve_path(problem, n_alphas=5, callback=lambda point: answer).status == "stopped"
+
+
+@pytest.mark.parametrize("options", [{}, {"trace_iters": 1000}])
+def test_ctrl_c_in_a_callback_returns_the_point(problem, options):
+    def press(record):
+        if record.iteration >= 1:
+            raise KeyboardInterrupt
+
+    solution = bg.solve(problem, tol=1e-10, callback=press, **options)
+    assert solution.status == "interrupted" or options  # a record every 1000 iterations: the solve ends first
+    assert problem.objective(solution.coef) == pytest.approx(solution.objective, rel=1e-13)
 
 
 def test_a_callbacks_exception_comes_through(problem):
@@ -202,7 +221,7 @@ def test_the_trace_tells_the_run(problem):
     trace = bg.solve(problem, tol=1e-8).trace
     solution = bg.solve(problem, tol=1e-8)
     assert trace["objective"][0] == pytest.approx(problem.objective(np.zeros(300)), rel=1e-14)
-    assert trace["objective"][-1] == solution.objective
+    assert trace["objective"][-1] == pytest.approx(solution.objective, rel=1e-14)  # recomputed at the end
     assert trace["nonzeros"][-1] == solution.nonzeros
     assert np.all(np.diff(trace["seconds"]) >= 0)
     assert np.all(np.diff(trace["nonzeros_touched"]) > 0)

@@ -165,6 +165,7 @@ class Candidates {
     team_.for_work(n_column_parts, view_.n_nonzeros(), [&](std::int64_t part) {
       Part& own = parts_[static_cast<std::size_t>(part)];
       own.found.clear();
+      own.out_of_range = false;
       std::int64_t at = cuts_[static_cast<std::size_t>(part)];  // kept columns stand from here on
       const std::int64_t end = cuts_[static_cast<std::size_t>(part) + 1];
       std::array<ColumnSums, window> sums;
@@ -177,7 +178,10 @@ class Candidates {
           const std::int64_t j = columns[static_cast<std::size_t>(k)];
           const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
           const CoordinatePenalty penalty = least.at(j);
-          if (sum.squares == 0 || (penalty.lower == 0 && penalty.upper == 0)) continue;
+          const auto stored = static_cast<double>(view_.count(j));
+          const bool fits = sum.squares > least_square * stored && sum.squares < greatest_square * stored;
+          if (!fits && !(sum.squares == 0 && is_empty(j))) own.out_of_range = true;
+          if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
           if (bounded && w[j] == 0) {
             const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
             double bound = magnitude * (logistic ? 1.0 : target_.loss.delta);
@@ -190,7 +194,7 @@ class Candidates {
           }
           features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
           inverse_norms_[static_cast<std::size_t>(at)] =
-              static_cast<float>(std::min(1 / std::sqrt(sum.squares), 1e30));
+              static_cast<float>(1 / std::sqrt(sum.squares));
           if (units_) {
             units_[static_cast<std::size_t>(at)] =
                 static_cast<float>(target_.penalty.weight(j)) * inverse_norms_[static_cast<std::size_t>(at)];
@@ -204,6 +208,7 @@ class Candidates {
       own.touched = 0;
     });
     collect(room, found);
+    out_of_range = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.out_of_range; });
     size_ = 0;
     for (std::int64_t count : counts_) size_ += count;
     nonzeros_touched = last_touched = view_.n_nonzeros();
@@ -269,20 +274,53 @@ class Candidates {
     });
   }
 
+  // The same in float64 from what the last look left, for the guard of a result.
+  template <class Visit>
+  void visit_beyond_again(const std::vector<double>& point, Visit visit) {
+    const double scale = scale_to(point);
+    const Travel travel = travel_between(point.data(), place_.data(), scale, view_.n_rows, team_);
+    const double alpha = target_.penalty.alpha, shift = alpha - scale * alpha_;
+    constexpr double rounding = 1e-6;  // slack, norms and units are float32
+    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
+      Products products(*this, point, [&](std::int64_t k, double product) {
+        visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
+      });
+      const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
+      for (std::int64_t k = begin; k < begin + counts_[static_cast<std::size_t>(part)]; ++k) {
+        const auto at = static_cast<std::size_t>(k);
+        const auto slack = static_cast<double>(slack_[at]), unit = static_cast<double>(units()[k]);
+        const double left = scale * slack - rounding * std::fabs(slack) + shift * unit -
+                            rounding * (alpha + scale * alpha_) * unit - (1 + rounding) * travel[classes_[at]];
+        if (!(left > 0)) products.add(k);
+      }
+      return products.finish();
+    });
+  }
+
   std::int64_t size() const { return size_; }
   std::int64_t nonzeros_touched = 0, last_touched = 0;
+  bool out_of_range = false;  // begin found a column whose norm float32 cannot work with
 
  private:
   static constexpr std::int64_t batch = 128;
   static constexpr std::int64_t window = 1024;  // columns that are sorted by length
   static constexpr float margin = 1e-6F;        // for rounding in float32, relative
   static constexpr float most_slack = 1e30F;
+  // Mean squares of a column between which sums of products in float32 are far from its ends.
+  static constexpr double least_square = 1e-12, greatest_square = 1e12;
 
   struct Part {
     Findings found;
+    bool out_of_range = false;
     std::vector<std::int64_t> near;  // what the next alpha may bring into question, in order
     std::int64_t touched = 0;
   };
+
+  bool is_empty(std::int64_t j) const {
+    bool empty = true;
+    view_.for_each_nonzero(j, [&](std::int32_t, double x) { empty = empty && x == 0; });
+    return empty;
+  }
 
   // The columns first … first + count, those of equal length side by side: what a processor loses on short columns
   // is the guess of where each ends.
@@ -304,10 +342,12 @@ class Candidates {
   // How a move from the place of the last look shortens what is left of the thresholds. Where x_j·θ becomes s times
   // what it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the
   // least distance.
-  SlackMove move_to(const std::vector<double>& point, double near) const {
+  double scale_to(const std::vector<double>& point) const {
     const double square = rows_.product(place_.data(), place_.data());
-    const double best = square > 0 ? rows_.product(point.data(), place_.data()) / square : 1.0;
-    const auto scale = static_cast<float>(std::clamp(best, 0.1, 10.0));
+    return square > 0 ? std::clamp(rows_.product(point.data(), place_.data()) / square, 0.1, 10.0) : 1.0;
+  }
+  SlackMove move_to(const std::vector<double>& point, double near) const {
+    const auto scale = static_cast<float>(scale_to(point));
     const Travel travel =
         travel_between(point.data(), place_.data(), static_cast<double>(scale), view_.n_rows, team_);
     const double alpha = target_.penalty.alpha, before = static_cast<double>(scale) * alpha_;

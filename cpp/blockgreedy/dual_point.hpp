@@ -65,6 +65,39 @@ class DualPoint {
     }
   }
 
+  // The value of the dual point as it stands, from nothing but itself and the columns: −∞ if it breaks a constraint
+  // by more than rounding.
+  double recompute(const Where& where) {
+    const double uniform = 1.0 / static_cast<double>(view_.n_rows);
+    const double outside = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double weight = target_.row_weights ? target_.row_weights[first + i] : uniform;
+        const double away = std::fabs(dual_[static_cast<std::size_t>(first + i)] - weight * u[i]);
+        sum += away <= 1e-12 * weight * std::max(1.0, std::fabs(u[i])) ? 0.0 : 1.0;  // NaN is outside as well
+      }
+      return sum;
+    });
+    if (outside > 0) return -infinity;
+    if (!keeps_equalities(dual_, unpenalised_of(where))) return -infinity;
+    double value = -conjugate(dual_, 1.0);
+    if (target_.offset) value += rows_.product(dual_.data(), target_.offset);
+    products_.resize(static_cast<std::size_t>(n_column_parts));
+    for (auto& part : products_) part.clear();
+    candidates_.visit_beyond_again(dual_, [&](std::int64_t part, std::int32_t j, double, double product) {
+      if (!(std::fabs(product) <= target_.penalty.at(j).l1))
+        products_[static_cast<std::size_t>(part)].push_back({j, product});
+    });
+    for (const auto& part : products_) {
+      for (const Broken& entry : part) {
+        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+        if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product);
+        else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + 1e-12))) return -infinity;
+      }
+    }
+    return value;
+  }
+
   // Into the domain of the loss's conjugate.
   void into_domain(std::vector<double>& point) {
     if (target_.loss.kind == LossKind::squared) return;  // no bounds

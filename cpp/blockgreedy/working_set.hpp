@@ -20,13 +20,20 @@ struct WorkingSetOptions {
   const std::int32_t* block_of = nullptr;  // by feature
   double tol = 0;                          // relative to f_null
   double f_null = -1;                      // the null model's objective; negative: that of the starting point
+  double floor = 0;                        // a gap of this is enough whatever tol says: rounding hides the rest
   double least_alpha = infinity;           // what alpha may fall to: columns are dropped for good with this in mind
 };
 
 // Where the time goes.
-enum class Phase : int { rows, gradients, selection, copy, sweeps, conjugate_gradients, certificate, count };
+enum class Phase : int { rows, gradients, selection, copy, sweeps, conjugate_gradients, certificate, guard, count };
 inline constexpr std::array<const char*, static_cast<std::size_t>(Phase::count)> phase_names{
-    "rows", "gradients", "selection", "copy", "sweeps", "conjugate_gradients", "certificate"};
+    "rows", "gradients", "selection", "copy", "sweeps", "conjugate_gradients", "certificate", "guard"};
+
+// A point and the dual point, evaluated again from nothing but themselves.
+struct Verdict {
+  double objective;   // infinite outside of the bounds
+  double dual_value;  // −∞ if a constraint is broken
+};
 
 class WorkingSet {
  public:
@@ -41,12 +48,15 @@ class WorkingSet {
   virtual bool step() = 0;
   // A dual point for where the solve stands now, however loose.
   virtual void certify_anyway() = 0;
+  // Evaluates these weights and the dual point with nothing that the iterations have added up on their way.
+  virtual Verdict verify(const double* w, double intercept) = 0;
   virtual const std::vector<double>& predictions() const = 0;
 
   double intercept = 0, objective = 0, dual_value = 0;
   double penalty = 0;  // what it adds to the objective
   double f_null = 0, step_size = 0;
-  bool explained = false;  // the null model leaves nothing to explain
+  double enough = 0;          // a gap of this is what was asked for
+  bool out_of_range = false;  // start: a column is too large or too small for float32, and nothing was done
   std::int64_t n_blocks = 0;
   std::vector<std::int32_t> support;  // features with a weight that is not 0, ascending
   std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;

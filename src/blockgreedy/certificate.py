@@ -11,12 +11,15 @@ f(w, b) − f* ≤ f(w, b) − D(θ).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.columns import dense_columns
+from blockgreedy.columns import column_norms, dense_columns
+from blockgreedy.dual_repair import ROUNDING, repaired_dual_points
 
 if TYPE_CHECKING:
     from blockgreedy.problem import Problem
@@ -32,6 +35,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 class ColumnPasses(Protocol):
     """What a certificate needs of X: Problem offers it in NumPy, CpuModel on the core's threads."""
+
+    def products(self, theta: Array) -> Array: ...
 
     def alpha_needed(self, theta: Array, at_null: bool = False) -> float: ...
 
@@ -55,8 +60,11 @@ class Unpenalised:
             self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
         if problem.row_weights is not None:  # θ is 0 in rows of weight 0; they have no say in the norms either
             columns[problem.row_weights == 0] = 0.0
-        self.norms = np.sqrt(np.sum(columns**2, axis=0))
-        self.columns = columns / np.where(self.norms > 0, self.norms, 1.0)
+        largest = np.max(np.abs(columns), axis=0)
+        columns = columns / np.where(largest > 0, largest, 1.0)  # so that no square overflows or vanishes
+        norms = np.sqrt(np.sum(columns**2, axis=0))
+        self.norms = largest * norms
+        self.columns = columns / np.where(norms > 0, norms, 1.0)
 
     def violated(self, theta: Array) -> NDArray[np.bool_]:
         """Which constraints θ breaks by more than rounding."""
@@ -162,11 +170,14 @@ def _just_inside(alpha: float, needed: float) -> float:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging point has no dual value, and that is all
-def scaled_dual_point(problem: Problem, Xw: Array, passes: ColumnPasses) -> tuple[Array, float]:
+def scaled_dual_point(
+    problem: Problem, Xw: Array, passes: ColumnPasses, weights: tuple[Array, Array] | None = None
+) -> tuple[Array, float]:
     """The residual of a primal point, projected and scaled until feasible, and its dual value.
 
-    Xw stands for all of its predictions, intercept and offset included.
-    Where that fails it is θ = 0, which is always feasible and proves that the objective is at least 0.
+    Xw stands for all of its predictions, intercept and offset included. Where that fails it is θ = 0, which is always
+    feasible and proves that the objective is at least 0. With ``weights``, the features and values of the point, more
+    is tried (dual_repair.py).
     """
     nothing = np.zeros(problem.n_samples), 0.0
     theta = problem.dual_at(Xw)
@@ -181,18 +192,37 @@ def scaled_dual_point(problem: Problem, Xw: Array, passes: ColumnPasses) -> tupl
         if projected is None:
             return nothing
         theta = projected
-    needed = passes.alpha_needed(theta) if problem.alpha > 0 else 0.0
     has_term = _has_conjugate_term(problem)
     best, best_value = nothing
-    for scale in _scales(problem, theta, needed):
-        value = -loss_conjugate(problem, scale * theta)
-        if has_term:
-            value -= passes.penalty_conjugate(theta, scale)
-        if apart is not None:
-            value -= apart.conjugate(scale * theta)
-        if value > best_value:
-            best, best_value = scale * theta, value
+    points: Iterable[Array] = [theta]
+    norms = None
+    if weights is not None and problem.alpha > 0 and problem.l2 == 0:
+        features, values = weights
+        norms = column_norms(problem.X)
+        points = chain(points, repaired_dual_points(problem, theta, Xw, features, np.sign(values), passes))
+    for point in points:
+        if apart is not None and np.any(apart.violated(point)):
+            continue
+        needed = passes.alpha_needed(point) if problem.alpha > 0 else 0.0
+        if norms is not None:
+            needed = _needed_anywhere(problem, passes.products(point), norms * _norm(point))
+        for scale in _scales(problem, point, needed):
+            value = -loss_conjugate(problem, scale * point)
+            if has_term:
+                value -= passes.penalty_conjugate(point, scale)
+            if apart is not None:
+                value -= apart.conjugate(scale * point)
+            if value > best_value:
+                best, best_value = scale * point, value
     return best, best_value
+
+
+def _needed_anywhere(problem: Problem, products: Array, sizes: Array) -> float:
+    """``alpha_needed`` for whatever order products are added up in: each is counted with its rounding."""
+    room = np.where(products < 0, problem.penalty.upper, -problem.penalty.lower)
+    u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights
+    counted = np.isinf(room) & (u > 0) & np.isfinite(u)
+    return float(np.max((np.abs(products) + ROUNDING * sizes)[counted] / u[counted], initial=0.0))
 
 
 def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:

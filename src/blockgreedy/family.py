@@ -145,8 +145,8 @@ def run_family(
     began = time.perf_counter()
     watch = Watch(problem, model, partition, options, trace_spectral_radius)
     null = problem.null_model
-    explained = null.objective <= 1e-12 * float(np.mean(problem.loss.value(problem.y, np.zeros(problem.n_samples))))
-    if explained or (problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True)):
+    enough = max(tol * null.objective, null.floor)
+    if problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True):
         start = None  # the null model is a solution, wherever we were to start from
     if start is not None:
         watch.engine.set_weights(start)
@@ -163,7 +163,7 @@ def run_family(
         while True:
             iteration = watch.engine.n_iter
             elapsed = time.perf_counter() - began
-            if gap <= tol * watch.f_null or explained:
+            if gap <= enough:
                 status = "converged"
             elif kind is not None and stop_on_divergence:
                 status = "diverged"
@@ -200,7 +200,7 @@ def run_family(
 
 
 def _tell(callback: Callable[[Record], bool | None] | None, record: Record) -> bool:
-    return callback is not None and callback(record) is True
+    return callback is not None and bool(callback(record))
 
 
 def _finish(watch: Watch, status: str, kind: str | None, wall: float, tol: float, keep_last: bool) -> dict[str, Any]:
@@ -217,8 +217,7 @@ def _finish(watch: Watch, status: str, kind: str | None, wall: float, tol: float
     objective = model.objective(coef, model.predict(coef))
     gap = np.inf
     if np.isfinite(objective):
-        gap = objective - watch.dual_value
-        gap = 0.0 if abs(gap) <= 1e-13 * objective else gap  # below that it is rounding, of either sign
+        gap = max(objective - watch.dual_value, 0.0)  # below 0 it is rounding
     return {
         "coef": coef,
         "objective": objective,

@@ -44,6 +44,10 @@ class Loss:
         """The nearest point of the conjugate's domain."""
         return u
 
+    def scaled(self, factor: float) -> Loss:
+        """The loss of targets and predictions that are both multiplied with this factor, over factor²."""
+        return self
+
 
 class Squared(Loss):
     """½(t − y)²"""
@@ -129,6 +133,9 @@ class Huber(Loss):
 
     def conjugate(self, y: Array, u: Array) -> Array:
         return np.where(np.abs(u) <= self.delta, u * (0.5 * u + y), np.inf)
+
+    def scaled(self, factor: float) -> Loss:
+        return Huber(delta=factor * self.delta)
 
     def majoriser(self, y: Array, t: Array) -> Array:
         return self.delta / np.maximum(np.abs(t - y), self.delta)

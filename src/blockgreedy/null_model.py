@@ -5,15 +5,17 @@ With an intercept alone it is on the way of every fast solve, so it is a formula
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.certificate import are_few
-from blockgreedy.columns import dense_columns
+from blockgreedy.polish import polish
 
 if TYPE_CHECKING:
     from blockgreedy.problem import Problem
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
+_SEPARATED = 1e-8  # a classifier's loss below this part of its value at 0 has its minimum at infinity
+_MOST_ITERATIONS = 300
 _FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity is given up
 
 
@@ -33,6 +38,11 @@ class NullModel:
     intercept: float
     objective: float
     dual: Array  # ω·loss′ there
+    floor: float  # a gap that is enough whatever `tol` says
+    status: str = "converged"  # or "max_seconds", "interrupted": as far as it got
+
+    def restated(self, **changes: Any) -> NullModel:
+        return replace(self, **changes)
 
     def full_coef(self, n_features: int) -> Array:
         w = np.zeros(n_features)
@@ -40,8 +50,12 @@ class NullModel:
         return w
 
 
-def fit_null_model(problem: Problem) -> NullModel:
-    """The best intercept alone, then Newton's method with the unpenalised features (usually none, or a handful).
+class OutOfRangeError(Exception):
+    """A column is too large or too small for the solver: the problem has to be scaled."""
+
+
+def fit_null_model(problem: Problem, deadline: float) -> NullModel:
+    """The best intercept alone, then the default solver on the unpenalised features (usually none, or a handful).
 
     Beyond 500 of them they stay at 0: the null model is the scale of `tol`, not part of any proof.
     """
@@ -57,18 +71,69 @@ def fit_null_model(problem: Problem) -> NullModel:
             labels, shared = np.array([-1.0, 1.0]), np.full(2, b)
             value = float(np.dot(_class_shares(problem), loss.value(labels, shared)))
             dual = problem.weigh(loss.deriv(labels, shared)[(y > 0).astype(np.intp)])
-            return NullModel(features, np.zeros(0), b, value, dual)
+            return NullModel(features, np.zeros(0), b, value, dual, _floor(problem, value, value))
         predictions = np.full(problem.n_samples, b) if problem.offset is None else problem.offset + b
         value = problem.mean(loss.value(y, predictions))
-    if not np.isfinite(value):
-        culprit, largest = "y", float(np.max(np.abs(y)))
-        if problem.offset is not None and (loss.is_classifier or np.max(np.abs(problem.offset)) > largest):
-            culprit, largest = "offset", float(np.max(np.abs(problem.offset)))
-        raise ValueError(f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}")
     w = np.zeros(len(features))
-    if len(features):
-        w, b, predictions, value = _descend(problem, features, b, predictions, value)
-    return NullModel(features, w, b, value, problem.dual_at(predictions))
+    by_intercept, status = value, "converged"
+    if len(features) and np.isfinite(value):
+        w, b, status = _descend(problem.with_features(features, alpha=0.0), b, value, deadline)
+        predictions = problem.decision(_spread(w, features, problem.n_features), b)
+        value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
+    return NullModel(features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept, value), status)
+
+
+def _floor(problem: Problem, by_intercept: float, value: float) -> float:
+    """Rounding of what there is to explain; more where unpenalised features separate the classes, and nothing is left.
+
+    What the intercept leaves is what there is to explain: for targets, the spread about their mean.
+    """
+    if not problem.loss.is_classifier:
+        return ROUNDING * by_intercept
+    at_zero = _loss_at_zero(problem)
+    return at_zero * (_SEPARATED if value <= _SEPARATED * at_zero else ROUNDING)
+
+
+def _loss_at_zero(problem: Problem) -> float:
+    """Of a classifier, for which it is one number whatever the labels."""
+    return float(problem.loss.value(np.ones(1), np.zeros(1))[0])
+
+
+def _spread(values: Array, features: NDArray[np.intp], n_features: int) -> Array:
+    w = np.zeros(n_features)
+    w[features] = values
+    return w
+
+
+def _descend(problem: Problem, b: float, value: float, deadline: float) -> tuple[Array, float, str]:
+    """(weights, intercept, status) of the minimum over all features of this problem, none of them penalised by alpha.
+
+    To the last digit where that is to be had, since alpha_max is a gradient there.
+    """
+    model = CpuModel(problem, resolve_threads())
+    engine = model.working_set(0, None, 0.0, value)
+    separated = _SEPARATED * _loss_at_zero(problem) if problem.loss.is_classifier else 0.0
+    w, status = np.zeros(problem.n_features), ""
+    try:
+        if engine.start(w, b):
+            status = "interrupted"
+        if engine.out_of_range:
+            raise OutOfRangeError
+        while not status:
+            if engine.objective <= separated or engine.n_iter >= _MOST_ITERATIONS:
+                status = "converged"
+            elif time.perf_counter() >= deadline:
+                status = "max_seconds"
+            else:
+                improved, interrupted = engine.step()
+                proven = engine.objective - engine.dual_value <= 0
+                status = "interrupted" if interrupted else "" if improved and not proven else "converged"
+    except KeyboardInterrupt:
+        status = "interrupted"
+    b = engine.intercept
+    if status == "converged":
+        w, b = polish(problem, w, b) or (w, b)
+    return w, b, status
 
 
 def _class_shares(problem: Problem) -> tuple[float, float]:
@@ -136,72 +201,3 @@ def _root(slopes: Callable[[float], tuple[float, float, float]], low: float, hig
             break
         previous, b = abs(trial - b), trial
     return b
-
-
-def _descend(
-    problem: Problem, features: NDArray[np.intp], b: float, predictions: Array, value: float
-) -> tuple[Array, float, Array, float]:
-    """(weights, intercept, predictions, objective) of the minimum over these features and the intercept."""
-    y, loss = problem.y, problem.loss
-    penalty, columns = problem.penalty.at(features), dense_columns(problem.X, features)
-    w, base, at_zero = np.zeros(len(features)), predictions - b, value
-
-    def slope(w: Array, predictions: Array) -> tuple[Array, float, float]:
-        theta = problem.dual_at(predictions)
-        grad, by_b = columns.T @ theta, float(np.sum(theta)) if problem.fit_intercept else 0.0
-        return grad, by_b, max(float(np.max(penalty.subgradient_distance(w, grad))), abs(by_b))
-
-    grad, by_b, residual = slope(w, predictions)
-    for _ in range(500):
-        if residual == 0 or value <= 1e-13 * at_zero:  # separable classes: the minimum is at infinity
-            break
-        improved = False
-        # The true curvature first; where the loss is flat it may not help, and a majoriser always does.
-        for curvature in (np.maximum(loss.curvature(y, predictions), 1e-14), loss.majoriser(y, predictions)):
-            weights = problem.weigh(curvature)
-            total, centre = float(np.sum(weights)), np.zeros(len(features))
-            if problem.fit_intercept:  # eliminated: it takes its best value for any weights
-                centre = weights @ columns / total
-            centred = columns - centre
-            hessian = centred.T @ (weights[:, None] * centred)
-            step = _solve_quadratic(hessian, grad - centre * by_b, w, penalty) - w
-            step_b = -(by_b / total + float(centre @ step))
-            for size in (1.0, 0.5, 0.25, 0.1, 0.01):
-                trial, trial_b = w + size * step, b + size * step_b
-                trial_predictions = columns @ trial + trial_b + base
-                trial_value = problem.mean(loss.value(y, trial_predictions)) + penalty.value(trial)
-                trial_slope = slope(trial, trial_predictions)
-                # once the objective is down to its rounding, the slope decides
-                close = trial_value <= value * (1 + 4 * _EPS) and trial_slope[2] < 0.5 * residual
-                improved = trial_value < value or close
-                if improved:
-                    break
-            if improved:
-                w, b, predictions, value = trial, trial_b, trial_predictions, trial_value
-                grad, by_b, residual = trial_slope
-                break
-        if not improved:
-            break
-    return w, b, predictions, value
-
-
-def _solve_quadratic(hessian: Array, grad: Array, w: Array, penalty: Any) -> Array:
-    """argmin of the quadratic model plus l2 and box: a linear system, or cyclic descent where bounds bind."""
-    ridge = penalty.l2 * np.eye(len(w))  # one l2 for all, or a row of them: diagonal either way
-    step = np.linalg.lstsq(hessian + ridge, -(grad + penalty.l2 * w), rcond=None)[0]
-    target = w + step
-    if np.all(target >= penalty.lower) and np.all(target <= penalty.upper):
-        return np.asarray(target)
-    z = w.copy()
-    model_grad = grad.copy()
-    for _ in range(1000):
-        largest = 0.0
-        for j in range(len(z)):
-            one = penalty.at([j])
-            new = one.prox(z[[j]], model_grad[[j]], hessian[[j], [j]])[0]
-            model_grad += hessian[:, j] * (new - z[j])
-            largest = max(largest, abs(new - z[j]))
-            z[j] = new
-        if largest <= 1e-14 * max(1.0, float(np.max(np.abs(z)))):
-            break
-    return z

@@ -19,10 +19,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
+from blockgreedy.guard import guard
 from blockgreedy.options import number, whole
 from blockgreedy.problem import Problem
 from blockgreedy.solve import Solution, check_limits, solve
-from blockgreedy.working_set import MAX_ITER, prove
+from blockgreedy.working_set import MAX_ITER, final_status
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -160,13 +161,13 @@ class Path:
         return int(np.argmin(np.abs(self.nonzeros - k)))
 
     def refit(self, k: int, *, tol: float = 1e-6, n_threads: int | None = None) -> Solution:
-        """The relaxed lasso at ``alphas[k]``: its features again, without penalty.
+        """The relaxed lasso at ``alphas[k]``: its features again, without any penalty (l2 is 0 as well).
 
         Where the features can separate the classes there is no minimum, and the status says that the refit stopped.
         """
         features = self.points[k].features
         full = self.problem
-        small = full.with_features(features, alpha=0.0)
+        small = full.with_features(features, alpha=0.0).with_alpha(0.0, l2=0.0)
         solution = solve(small, tol=tol, n_threads=n_threads, coef_init=self.points[k].values,
                          intercept_init=self.points[k].intercept)  # fmt: skip
         coef = np.zeros(full.n_features)
@@ -267,8 +268,8 @@ def solve_path(
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     limit = MAX_ITER if max_iter is None else max_iter
-    run = _Run(_at(problem, grid[0], ratio), ratio * grid[-1], tol, limit, threads)
-    run.until = began + (float("inf") if max_seconds is None else float(max_seconds))
+    until = began + (float("inf") if max_seconds is None else float(max_seconds))
+    run = _Run(_at(problem, grid[0], ratio), ratio * grid[-1], tol, limit, threads, until)
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
@@ -282,7 +283,7 @@ def solve_path(
             ended = "stopped"
         if callback is not None:
             try:
-                ended = "stopped" if callback(point) is True and not ended else ended
+                ended = "stopped" if bool(callback(point)) and not ended else ended
             except KeyboardInterrupt:
                 ended = "interrupted"
         if ended:
@@ -295,49 +296,87 @@ def solve_path(
 class _Run:
     """The solver on its way down the path."""
 
-    def __init__(self, problem: Problem, least_alpha: float, tol: float, max_iter: int, n_threads: int) -> None:
-        self.problem, self.tol, self.max_iter = problem, tol, max_iter
-        self.until = float("inf")
-        null = problem.null_model
+    def __init__(
+        self, problem: Problem, least_alpha: float, tol: float, max_iter: int, n_threads: int, until: float
+    ) -> None:
+        self.problem, self.max_iter, self.until = problem, max_iter, until
+        null = problem.fit_null_model(until)
+        self.ended = "" if null.status == "converged" else null.status
         self.null_loss = null.objective - problem.penalty_at(null.features).value(null.coef)
-        self.model = CpuModel(problem, n_threads)
-        self.engine: _core.WorkingSet = self.model.working_set(0, None, tol, null.objective, least_alpha)
-        self.coef = null.full_coef(problem.n_features)
-        self.intercept = null.intercept
-        self.started = False
+        self._made_of = null, least_alpha, tol, n_threads
+        self.engine: _core.WorkingSet | None = None
+
+    def _start(self) -> bool:
+        """At the null model; True on Ctrl-C."""
+        null, least_alpha, tol, n_threads = self._made_of
+        while True:
+            self.scaling = self.problem.scaling
+            null = self.scaling.null_in(null)
+            self.model = CpuModel(self.scaling.inner, n_threads)
+            engine = self.model.working_set(
+                0, None, tol, null.objective, null.floor, self.scaling.alpha_in(least_alpha)
+            )
+            self.coef = null.full_coef(self.problem.n_features)
+            interrupted = engine.start(self.coef, null.intercept)
+            if not engine.out_of_range:
+                self.engine = engine
+                return interrupted
+            self.problem.rescale_columns()
+            null = self._made_of[0]
 
     def point_at(self, alpha: float, here: Problem, keep_dual: bool) -> PathPoint:
-        engine, began, before = self.engine, time.perf_counter(), self.engine.n_iter
+        began, before = time.perf_counter(), 0
         status = ""
         try:
-            if self.started:
-                interrupted = engine.lower_alpha(here.alpha, here.l2)
+            if self.engine is not None:
+                before = self.engine.n_iter
+                interrupted = self.engine.lower_alpha(*self._penalty_in(here))
             else:
-                interrupted = engine.start(self.coef, self.intercept)
-                self.started = True
-            status = "interrupted" if interrupted else ""
-            sure = _SURE
-            while not status:
-                status = self._status(before, sure)
-                if not status:
-                    improved, interrupted = engine.step()
-                    sure = 1.0
-                    stuck = "" if improved else self._status(before, sure) or "stalled"
-                    status = "interrupted" if interrupted else stuck
+                interrupted = self._start()
+            status = "interrupted" if interrupted else self.ended
+            status = self._descend(before, _SURE, status)
         except KeyboardInterrupt:
             status = "interrupted"
-        status, gap, better = prove(here, self.model, engine, self.tol, status)
-        dual = np.array(engine.dual) if keep_dual and better is None else better
-        features = engine.support()
-        values = self.coef[features]
+        assert self.engine is not None
+        engine = self.engine
+        scaling = self.scaling if here is self.problem else self.scaling.with_alpha(here)
+        point = guard(scaling, self.model, engine, self.coef, status not in ("converged", "interrupted"))
+        if status == "converged" and not point.is_proven:  # predictions have drifted from the weights, or the proof
+            try:
+                interrupted = engine.start(self.coef, point.inner_intercept)
+                status = self._descend(before, 1.0, "interrupted" if interrupted else "")
+            except KeyboardInterrupt:
+                status = "interrupted"
+            point = guard(scaling, self.model, engine, self.coef, status != "interrupted")
+        dual = None
+        if keep_dual:
+            dual = scaling.dual_out(np.array(engine.dual) if point.other_dual is None else point.other_dual)
         return PathPoint(
-            alpha, features, values, engine.intercept, engine.objective, gap, engine.objective - engine.penalty,
-            engine.n_iter - before, time.perf_counter() - began, status, dual if keep_dual else None,
+            alpha, point.features, point.values, point.intercept, point.objective, point.gap,
+            point.objective - point.penalty, engine.n_iter - before, time.perf_counter() - began,
+            final_status(status, point), dual,
         )  # fmt: skip
+
+    def _penalty_in(self, here: Problem) -> tuple[float, float]:
+        return self.scaling.alpha_in(here.alpha), self.scaling.l2_in(here.l2)
+
+    def _descend(self, before: int, sure: float, status: str) -> str:
+        """Steps until something says stop; ``sure``: the part of what is asked for that does without a step."""
+        engine = self.engine
+        assert engine is not None
+        while not status:
+            status = self._status(before, sure)
+            if not status:
+                improved, interrupted = engine.step()
+                sure = 1.0
+                stuck = "" if improved else self._status(before, sure) or "stalled"
+                status = "interrupted" if interrupted else stuck
+        return status
 
     def _status(self, before: int, sure: float) -> str:
         engine = self.engine
-        if engine.objective - engine.dual_value <= sure * self.tol * engine.f_null or engine.explained:
+        assert engine is not None
+        if engine.objective - engine.dual_value <= sure * engine.enough:
             return "converged"
         if engine.n_iter - before >= self.max_iter:
             return "max_iter"
@@ -395,6 +434,6 @@ def _message(status: str, points: list[PathPoint], grid: Array) -> str:
     advice = {
         "max_iter": "raise max_iter or tol",
         "max_seconds": "raise max_seconds or tol, or ask for fewer alphas",
-        "stalled": "raise tol, and rescale X and y if their values are far from 1",
+        "stalled": "raise tol",
     }.get(status, "the points so far are returned")
     return f"{status} at alpha={where:.3g} ({got}): {advice}"

@@ -23,8 +23,9 @@ from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix, resol
 from blockgreedy.certificate import dual_value, scaled_dual_point
 from blockgreedy.columns import as_columns
 from blockgreedy.losses import make_loss
-from blockgreedy.null_model import NullModel, fit_null_model
+from blockgreedy.null_model import NullModel, OutOfRangeError, fit_null_model
 from blockgreedy.penalties import Penalty
+from blockgreedy.scaling import ColumnUnits, Scaling
 
 Array = NDArray[np.float64]
 
@@ -102,6 +103,7 @@ class Problem:
         self.n_samples, self.n_features = self.X.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
+        self.column_units = ColumnUnits(self.X, self.fit_intercept)
         self.standardize = arguments.flag("standardize", standardize)
         # as given: other sample weights start from these
         self._given = (
@@ -126,26 +128,29 @@ class Problem:
 
     def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
         """The same problem at another alpha (and l2); shares X and y."""
-        other = self._copy("penalty")
+        other = self.copied("penalty", "scaling")
         other.alpha = arguments.non_negative("alpha", alpha)
         if l2 is not None:
             other.l2 = arguments.non_negative("l2", l2)
             if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
-                other = other._copy("null_model", "alpha_max")
+                other = other.copied("null_model", "alpha_max")
+        if "scaling" in self.__dict__:
+            other.__dict__["scaling"] = self.scaling.with_alpha(other)
         return other
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, which is not looked at again but for ``scales``."""
-        other = self._copy("penalty", "null_model", "alpha_max")
+        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
         other._weigh_rows(sample_weight)
         return other
 
     def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
         """The problem of these features alone; a copy of their columns."""
-        other = self._copy("penalty", "null_model", "alpha_max")
+        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
         other.alpha = arguments.non_negative("alpha", alpha)
         columns = self.X[:, features]
         other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
+        other.column_units = ColumnUnits(other.X, self.fit_intercept)
         other.n_features = len(features)
         for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper"):
             value = getattr(self, name)
@@ -156,13 +161,13 @@ class Problem:
 
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
         """The same problem for other targets; shares X and ``scales``."""
-        other = self._copy("null_model", "alpha_max")
+        other = self.copied("null_model", "alpha_max", "scaling")
         targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
         other._silence_rows()
         return other
 
-    def _copy(self, *stale: str) -> Problem:
+    def copied(self, *stale: str) -> Problem:
         """A problem that shares everything but what was computed under these names."""
         other = object.__new__(Problem)
         other.__dict__.update(self.__dict__)
@@ -212,14 +217,18 @@ class Problem:
         l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
         return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
-    # The two column passes that a certificate needs; backends.cpu.CpuModel has the same pair, threaded.
+    # The column passes that a certificate needs; backends.cpu.CpuModel has the same, threaded.
+
+    def products(self, theta: Array) -> Array:
+        """x_j·theta of every column."""
+        return np.asarray(self.X.T @ theta, dtype=np.float64)
 
     def alpha_needed(self, theta: Array, at_null: bool = False) -> float:
         """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
 
         With ``at_null``: for which weights of 0 are optimal, so that features with room up to a bound count too.
         """
-        correlation = -(self.X.T @ theta)
+        correlation = -self.products(theta)
         room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
         u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
         counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)
@@ -228,7 +237,7 @@ class Problem:
     def penalty_conjugate(self, theta: Array, scale: float) -> float:
         """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which certificate.py takes care of."""
         held = np.flatnonzero(~self.penalty.is_free)
-        return float(np.sum(self.penalty.at(held).conjugate(-scale * (self.X.T @ theta)[held])))
+        return float(np.sum(self.penalty.at(held).conjugate(-scale * self.products(theta)[held])))
 
     # Sums over rows. Everything that sums over rows goes through these three.
 
@@ -250,8 +259,12 @@ class Problem:
 
     def decision(self, w: ArrayLike, intercept: float = 0.0) -> Array:
         """Predictions Xw + intercept + offset in float64."""
-        predictions = np.asarray(self.X @ arguments.point("w", w, self.n_features), dtype=np.float64)
-        predictions += self._intercept(intercept)
+        return self._predictions(arguments.point("w", w, self.n_features), self._intercept(intercept))
+
+    def _predictions(self, w: Array, intercept: float) -> Array:
+        features = np.flatnonzero(w)  # the product with all columns would copy a float32 matrix to float64
+        predictions = np.asarray(self.X[:, features] @ w[features], dtype=np.float64)
+        predictions += intercept
         if self.offset is not None:
             predictions += self.offset
         return predictions
@@ -261,12 +274,21 @@ class Problem:
         return self.weigh(self.loss.deriv(self.y, predictions))
 
     def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
-        w = arguments.point("w", w, self.n_features)
-        return self.mean(self.loss.value(self.y, self.decision(w, intercept))) + self.penalty.value(w)
+        """What is minimised, at this point."""
+        _, objective = self._evaluate(w, intercept)
+        return self.scaling.value_out(objective)
+
+    def _evaluate(self, w: ArrayLike, intercept: float) -> tuple[Array, float]:
+        """Predictions and objective in the units of ``scaling.inner``, in which sums do not cancel."""
+        w, number = arguments.point("w", w, self.n_features), self._intercept(intercept)
+        scaling, inner = self.scaling, self.scaling.inner
+        inner_w = scaling.coef_in(w)
+        predictions = inner._predictions(inner_w, scaling.intercept_in(number, slice(None), w))
+        return predictions, inner.mean(inner.loss.value(inner.y, predictions)) + inner.penalty.value(inner_w)
 
     def gradient(self, w: ArrayLike, intercept: float = 0.0) -> Array:
         """Gradient of the mean loss with respect to w."""
-        return np.asarray(self.X.T @ self.dual_at(self.decision(w, intercept)), dtype=np.float64)
+        return self.products(self.dual_at(self.decision(w, intercept)))
 
     def duality_gap(self, w: ArrayLike, intercept: float = 0.0, dual: ArrayLike | None = None) -> float:
         """objective(w, intercept) − dual value: an upper bound on the error of this point.
@@ -274,11 +296,14 @@ class Problem:
         ``dual`` is an n-vector θ; infeasible beyond rounding (1e-12) it proves nothing and the gap is inf.
         None takes the rescaled residual of the point, which is loose close to the solution.
         """
+        predictions, objective = self._evaluate(w, intercept)
+        inner = self.scaling.inner
         if dual is None:
-            _, value = scaled_dual_point(self, self.decision(w, intercept), self)
+            _, value = scaled_dual_point(inner, predictions, inner)
         else:
-            value = dual_value(self, arguments.point("dual", dual, self.n_samples), self)
-        return self.objective(w, intercept) - value
+            theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
+            value = dual_value(inner, theta, inner)
+        return self.scaling.value_out(objective - value)
 
     def kkt_residual(self, w: ArrayLike, intercept: float = 0.0) -> float:
         """Largest distance of −gradient to the penalty's subdifferential: 0 exactly at a solution.
@@ -287,7 +312,7 @@ class Problem:
         """
         w = arguments.point("w", w, self.n_features)
         theta = self.dual_at(self.decision(w, intercept))
-        largest = float(np.max(self.penalty.subgradient_distance(w, np.asarray(self.X.T @ theta, dtype=np.float64))))
+        largest = float(np.max(self.penalty.subgradient_distance(w, self.products(theta))))
         return max(largest, abs(float(np.sum(theta)))) if self.fit_intercept else largest
 
     def _intercept(self, intercept: float) -> float:
@@ -304,12 +329,56 @@ class Problem:
         return self.penalty_weights is not None and bool(np.any(self.penalty_weights == 0))
 
     @cached_property
+    def scaling(self) -> Scaling:
+        """The problem in the units in which it is solved."""
+        return Scaling(self)
+
+    def rescale_columns(self) -> None:
+        """Called where the values of X turn out to be too large or too small for a solver."""
+        self.column_units.rescale()
+        for name in ("scaling", "null_model", "alpha_max"):
+            self.__dict__.pop(name, None)
+
+    @property
     def null_model(self) -> NullModel:
         """The best model whose penalised weights are all zero."""
-        return fit_null_model(self)
+        null = self.fit_null_model()
+        if null.status == "interrupted":
+            raise KeyboardInterrupt
+        return null
+
+    def fit_null_model(self, deadline: float = float("inf")) -> NullModel:
+        """The same, as far as it is known at the deadline (on time.perf_counter's clock) or at Ctrl-C."""
+        known: NullModel | None = self.__dict__.get("null_model")
+        if known is not None:
+            return known
+        inner = self.scaling.inner
+        if inner is not self:
+            null = self.scaling.null_out(inner.fit_null_model(deadline))
+        else:
+            try:
+                null = fit_null_model(self, deadline)
+            except OutOfRangeError:
+                self.rescale_columns()
+                return self.fit_null_model(deadline)
+        if not np.isfinite(null.objective):
+            raise ValueError(self._overflow())
+        if null.status == "converged":
+            self.__dict__["null_model"] = null
+        return null
+
+    def _overflow(self) -> str:
+        """Which values make the loss overflow."""
+        culprit, largest = "y", float(np.max(np.abs(self.y)))
+        if self.offset is not None and (self.loss.is_classifier or np.max(np.abs(self.offset)) > largest):
+            culprit, largest = "offset", float(np.max(np.abs(self.offset)))
+        return f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}"
 
     @cached_property
     def alpha_max(self) -> float:
         """The smallest alpha at which the null model is a solution."""
+        null = self.null_model  # may rescale the columns
+        inner = self.scaling.inner
         # on the core: scipy would copy a float32 matrix to float64 for this product
-        return CpuModel(self, resolve_threads()).alpha_needed(self.null_model.dual, at_null=True)
+        needed = CpuModel(inner, resolve_threads()).alpha_needed(self.scaling.dual_in(null.dual), at_null=True)
+        return self.scaling.alpha_out(needed)

@@ -9,23 +9,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.certificate import scaled_dual_point
+from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.guard import Guarded, guard
+from blockgreedy.null_model import ROUNDING
+from blockgreedy.polish import polish
 from blockgreedy.trace import Record, Trace
 
 if TYPE_CHECKING:
     from blockgreedy import _core
-    from blockgreedy.backends.cpu import CpuModel
+    from blockgreedy.null_model import NullModel
     from blockgreedy.partition import Partition
     from blockgreedy.problem import Problem
 
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
+_HOPELESS = 1e4  # times the null model's objective: the way down from such a start is longer than from nothing
+_MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
 def run_working_set(
     problem: Problem,
-    model: CpuModel,
+    n_threads: int,
     *,
     n_blocks: int,
     partition: Partition | None,
@@ -41,20 +46,12 @@ def run_working_set(
     began = time.perf_counter()
     null = None
     if start is not None or problem.fit_intercept or problem.has_unpenalised:
-        null = problem.null_model
-    if start is None:
-        coef = np.zeros(problem.n_features)  # memory is only touched where a weight is set
-        intercept = 0.0
-        if null is not None:
-            coef[null.features] = null.coef
-            intercept = null.intercept
-    else:
-        coef, intercept = start[0].copy(), start[1]
-    engine = model.working_set(n_blocks, partition, tol, -1.0 if null is None else null.objective)
-    trace = Trace()
+        null = problem.fit_null_model(began + max_seconds)
+    run = _Run(problem, n_threads, n_blocks, partition, tol, null)
+    engine, trace = run.engine, Trace()
     limit = MAX_ITER if max_iter is None else max_iter
     last_seconds = -np.inf
-    status = ""
+    status = "" if null is None or null.status == "converged" else null.status
     stop = False
 
     def record(due: bool) -> bool:
@@ -69,25 +66,25 @@ def run_working_set(
         now = Record(
             iteration=engine.n_iter,
             seconds=seconds,
-            objective=engine.objective,
+            objective=run.scaling.value_out(engine.objective),
             nonzeros=engine.n_support,
             nonzeros_touched=engine.nonzeros_touched,
             critical_nonzeros=engine.nonzeros_touched,
             active_blocks=engine.n_blocks,
-            gap=engine.objective - engine.dual_value,
+            gap=run.scaling.value_out(engine.objective - engine.dual_value),
         )
         trace.records.append(now)
-        return callback is not None and callback(now) is True
+        return callback is not None and bool(callback(now))
 
     try:
-        if engine.start(coef, intercept):
-            status = "interrupted"
-        if not np.isfinite(engine.objective):
+        status = ("interrupted" if run.start(start) else "") or status
+        engine = run.engine
+        if not np.isfinite(run.scaling.value_out(engine.objective)):
             _ = problem.null_model  # says which values overflow
             raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
         stop = record(True)
         while not status:
-            if engine.objective - engine.dual_value <= tol * engine.f_null or engine.explained:
+            if engine.objective - engine.dual_value <= engine.enough:
                 status = "converged"
             elif stop:
                 status = "interrupted"
@@ -103,45 +100,129 @@ def run_working_set(
                     status = "stalled"
                 else:
                     stop = record(False)
+            if status in ("converged", "stalled") and run.renewed(status):
+                status = ""
     except KeyboardInterrupt:
         status = "interrupted"
     if not trace.records or trace.records[-1].iteration != engine.n_iter:
-        record(True)
-    status, gap, better = prove(problem, model, engine, tol, status)
-    dual = engine.release_dual() if better is None else better
+        try:
+            record(True)
+        except KeyboardInterrupt:  # from the callback: the record is there
+            status = "interrupted"
+    point = run.guarded(status)
+    status = final_status(status, point)
+    run.coef[point.features] = point.values
+    dual = engine.release_dual() if point.other_dual is None else point.other_dual
     phases = dict(zip(engine.phases, engine.seconds, strict=True))
-    seconds = time.perf_counter() - began
+    seconds, checks = time.perf_counter() - began, phases["certificate"] + phases["guard"]
     return {
-        "coef": coef,
-        "intercept": engine.intercept,
-        "objective": engine.objective,
-        "gap": gap,
-        "dual": dual,
+        "coef": run.coef,
+        "intercept": point.intercept,
+        "objective": point.objective,
+        "gap": point.gap,
+        "dual": run.scaling.dual_out(dual),
         "status": status,
-        "message": _message(status, gap, engine.f_null, tol, engine.n_iter),
+        "message": _message(status, point.gap, run.scaling.value_out(engine.f_null), tol, engine.n_iter),
         "n_iter": engine.n_iter,
-        "seconds": seconds - phases["certificate"],
-        "check_seconds": phases["certificate"],
+        "seconds": seconds - checks,
+        "check_seconds": checks,
         "phase_seconds": phases,
         "trace": trace,
     }
 
 
-def prove(
-    problem: Problem, model: CpuModel, engine: _core.WorkingSet, tol: float, status: str
-) -> tuple[str, float, Array | None]:
-    """(status, gap, dual point where it is not the engine's own) of a solve that ends here, with this status."""
-    unproved = status not in ("converged", "interrupted")
-    if unproved:
-        engine.certify()
-    dual_value, better = engine.dual_value, None
-    if unproved and engine.objective - dual_value > tol * engine.f_null:
-        point, value = scaled_dual_point(problem, np.array(engine.predictions), model)
-        if value > dual_value:
-            better, dual_value = point, value
-    gap = engine.objective - dual_value
-    gap = 0.0 if abs(gap) <= 1e-13 * engine.objective or engine.explained else gap  # rounding, of either sign
-    return "converged" if unproved and gap <= tol * engine.f_null else status, gap, better
+def final_status(status: str, point: Guarded) -> str:
+    """The status that the guard allows."""
+    if status == "interrupted":
+        return status
+    if point.is_proven:
+        return "converged"
+    return "stalled" if status == "converged" else status
+
+
+class _Run:
+    """The engine on a problem, and what is done where its numbers do not hold."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        n_threads: int,
+        n_blocks: int,
+        partition: Partition | None,
+        tol: float,
+        null: NullModel | None,
+    ) -> None:
+        self.problem, self.null = problem, null
+        self._made_of = n_threads, n_blocks, partition, tol
+        self.n_renewals, self._last = 0, ""
+        self._point: Guarded | None = None
+        self._make()
+
+    def _make(self) -> None:
+        n_threads, n_blocks, partition, tol = self._made_of
+        self.scaling = self.problem.scaling
+        self.model = CpuModel(self.scaling.inner, n_threads)
+        f_null, floor = -1.0, 0.0
+        if self.null is not None:
+            null = self.scaling.null_in(self.null)
+            f_null, floor = null.objective, null.floor
+        self.engine: _core.WorkingSet = self.model.working_set(n_blocks, partition, tol, f_null, floor)
+        self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
+
+    def start(self, given: tuple[Array, float] | None) -> bool:
+        """From there, or from the null model, which is also taken where what is given is hopeless; True on Ctrl-C."""
+        for at in (given, None):
+            if at is not None and not np.any(at[0]) and at[1] == 0:
+                continue
+            interrupted = self._start_at(at)
+            if self.engine.out_of_range:
+                self.problem.rescale_columns()
+                self._make()
+                interrupted = self._start_at(at)
+            if interrupted or at is None or self.engine.objective <= _HOPELESS * self.engine.f_null:
+                return interrupted
+            self.coef[:] = 0
+        return False
+
+    def _start_at(self, at: tuple[Array, float] | None) -> bool:
+        if at is None:
+            if self.null is None:
+                return self.engine.start(self.coef, 0.0)
+            null = self.scaling.null_in(self.null)
+            self.coef[null.features] = null.coef
+            return self.engine.start(self.coef, null.intercept)
+        self.coef[:] = self.scaling.coef_in(at[0])
+        return self.engine.start(self.coef, self.scaling.intercept_in(at[1], slice(None), at[0]))
+
+    def renewed(self, status: str) -> bool:
+        """Whether the solve is to go on from weights whose predictions were computed anew.
+
+        Predictions that were carried along from a far start, or a model in float32, may have gone astray; the guard
+        shows it. Small problems are then solved in float64 first.
+        """
+        point = self.guarded(status)
+        if point.is_proven or self.n_renewals == _MAX_RENEWALS:
+            return False
+        before, b = self.engine.objective, point.inner_intercept
+        drifted = abs(before - self.engine.verify(self.coef, b)[0]) > ROUNDING * before
+        better = polish(self.scaling.inner, self.coef, b) if status == "stalled" else None
+        if better is None and not drifted:
+            return False
+        self.n_renewals += 1
+        if better is not None:
+            self.coef[:], b = better
+        self._point = None
+        self.engine.start(self.coef, b)
+        return True
+
+    def guarded(self, status: str) -> Guarded:
+        if self._point is None or self._last != status:
+            thorough = status not in ("converged", "interrupted")
+            self._point = guard(self.scaling, self.model, self.engine, self.coef, thorough)
+            if status == "converged" and not self._point.is_proven:
+                self._point = guard(self.scaling, self.model, self.engine, self.coef, True)
+            self._last = status
+        return self._point
 
 
 def _message(status: str, gap: float, f_null: float, tol: float, n_iter: int) -> str:
@@ -153,8 +234,5 @@ def _message(status: str, gap: float, f_null: float, tol: float, n_iter: int) ->
     if status == "max_seconds":
         return f"stopped at max_seconds: {reached}; raise max_seconds or tol"
     if status == "stalled":
-        return (
-            f"no step lowers the objective in floating point any more: {reached}; raise tol, and rescale X and y "
-            "if their values are far from 1"
-        )
+        return f"no step lowers the objective in floating point any more: {reached}; raise tol"
     return f"interrupted: {reached}; the best point so far is returned"

@@ -122,7 +122,7 @@ class CpuModel:
     """A problem on the core: its objective and the passes over the columns that a certificate needs."""
 
     def __init__(self, problem: Problem, n_threads: int) -> None:
-        self.matrix = core_matrix(problem.X)
+        self.matrix, self._n_threads = core_matrix(problem.X), n_threads
         self.core = _core.Model(
             self.matrix,
             problem.y,
@@ -146,6 +146,9 @@ class CpuModel:
     def objective(self, w: NDArray[np.float64], Xw: NDArray[np.float64]) -> float:
         return self.core.objective(w, Xw)
 
+    def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        return column_products(self.matrix, theta, self._n_threads)
+
     def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False) -> float:
         return self.core.alpha_needed(np.ascontiguousarray(theta), at_null)
 
@@ -158,11 +161,12 @@ class CpuModel:
         partition: Partition | None,
         tol: float,
         f_null: float,
+        floor: float = 0.0,
         least_alpha: float = float("inf"),
     ) -> _core.WorkingSet:
-        """The default solver. f_null < 0: the objective where it starts; least_alpha: where a path may lead."""
+        """The default solver; the numbers are those of ``WorkingSetOptions`` in the core."""
         block_of = None if partition is None else partition.block_of
-        return _core.WorkingSet(self.core, n_blocks, block_of, tol, f_null, least_alpha)
+        return _core.WorkingSet(self.core, n_blocks, block_of, tol, f_null, floor, least_alpha)
 
     def block_greedy(self, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:
         return _core.BlockGreedy(

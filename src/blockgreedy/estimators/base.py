@@ -99,8 +99,9 @@ class SparseLinearModel(BaseEstimator):
 
     def _keep(self, outcome: Outcome, one: bool) -> None:
         """Sets the fitted attributes. ``one``: those of a single solution instead of one for each target."""
-        coefs, intercepts = outcome.weights()
         dtype = outcome.problems[0].X.dtype
+        outcome.round_to(dtype, self.tol)
+        coefs, intercepts = outcome.weights()
         solutions = outcome.solutions
         gaps = np.array([s.gap for s in solutions] + [np.nan] * (len(coefs) - len(solutions)))
         self.coef_: Any = (coefs[0] if one else coefs).astype(dtype, copy=False)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.estimators.polish import is_small, polish
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.options import number
+from blockgreedy.polish import is_small, polish
 from blockgreedy.problem import Problem
 from blockgreedy.solve import Solution, solve
 from blockgreedy.trace import Record
@@ -49,6 +49,28 @@ class Outcome:
         intercepts = [s.intercept for s in self.solutions] + [null.intercept for null in nulls]
         return np.asarray(coefs), np.asarray(intercepts)
 
+    def round_to(self, dtype: np.dtype[Any], tol: float) -> None:
+        """Weights and intercepts in the type of X, which the user gets them in; what is proven is proven of these."""
+        if dtype == np.float64:
+            return
+        for problem, solution in zip(self.problems, self.solutions, strict=False):
+            proven = solution.objective - solution.gap
+            rounded = solution.coef.astype(dtype)
+            outside = (rounded < problem.penalty.lower) | (rounded > problem.penalty.upper)
+            rounded[outside] = np.nextafter(rounded[outside], dtype.type(0))
+            solution.coef = rounded.astype(np.float64)
+            if problem.fit_intercept:
+                solution.intercept = float(dtype.type(solution.intercept))
+            solution.objective = problem.objective(solution.coef, solution.intercept)
+            solution.gap = max(solution.objective - proven, 0.0)
+            null = problem.null_model
+            if solution.status == "converged" and solution.gap > max(tol * null.objective, null.floor):
+                solution.status = "stalled"
+                solution.message = (
+                    f"weights rounded to {dtype} leave a relative gap of {solution.gap / null.objective:.2g}, asked "
+                    f"for {tol:.2g}; raise tol, or fit on float64 X"
+                )
+
     def complaints(self) -> list[str]:
         """A sentence for each solution that ended early for a reason that nobody asked for."""
         return [
@@ -79,7 +101,7 @@ def solve_all(
                 nonlocal by_callback
                 if progress is not None:
                     progress.observe(record, name)
-                by_callback = callback is not None and callback(record) is True
+                by_callback = callback is not None and bool(callback(record))
                 return by_callback
 
             start: dict[str, Any] = (
@@ -97,9 +119,19 @@ def solve_all(
                 else:  # tol is what the user knows of
                     solution.message = solution.message.replace(f"asked for {asked:.2g}", f"asked for {tol:.2g}")
             if small and solution.status == "converged":
-                polish(problem, solution)
+                _polish(problem, solution)
             solutions.append(solution)
             if solutions[-1].status == "interrupted":
                 break
             by_callback = False  # it wanted to stop where the solve had ended anyway
     return Outcome(problems, names, solutions, by_callback)
+
+
+def _polish(problem: Problem, solution: Solution) -> None:
+    better = polish(problem, solution.coef, solution.intercept)
+    if better is None:
+        return
+    gap = max(problem.duality_gap(*better, dual=solution.dual), 0.0)
+    if gap <= solution.gap + 4e-16 * solution.objective:
+        solution.coef, solution.intercept = better
+        solution.gap, solution.objective = gap, problem.objective(*better)

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import combine_some_columns, core_matrix
-from blockgreedy.estimators.polish import is_small
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.scoring import Score
 from blockgreedy.path import solve_path
+from blockgreedy.polish import is_small
 from blockgreedy.problem import Problem
 
 Array = NDArray[np.float64]
