@@ -286,12 +286,20 @@ class Candidates {
         visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
       });
       const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
-      for (std::int64_t k = begin; k < begin + counts_[static_cast<std::size_t>(part)]; ++k) {
-        const auto at = static_cast<std::size_t>(k);
-        const auto slack = static_cast<double>(slack_[at]), unit = static_cast<double>(units()[k]);
-        const double left = scale * slack - rounding * std::fabs(slack) + shift * unit -
-                            rounding * (alpha + scale * alpha_) * unit - (1 + rounding) * travel[classes_[at]];
-        if (!(left > 0)) products.add(k);
+      const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
+      std::array<double, 64> left;
+      for (std::int64_t first = begin; first < end; first += 64) {
+        const std::int64_t count = std::min<std::int64_t>(64, end - first);
+        const float *slack = slack_.get() + first, *unit = units() + first;
+        for (std::int64_t k = 0; k < count; ++k) {
+          const auto kept = static_cast<double>(slack[k]);
+          left[static_cast<std::size_t>(k)] =
+              scale * kept - rounding * std::fabs(kept) + (shift - rounding * (alpha + scale * alpha_)) * unit[k];
+        }
+        for (std::int64_t k = 0; k < count; ++k) {
+          const double travelled = (1 + rounding) * travel[classes_[static_cast<std::size_t>(first + k)]];
+          if (!(left[static_cast<std::size_t>(k)] > travelled)) products.add(first + k);
+        }
       }
       return products.finish();
     });

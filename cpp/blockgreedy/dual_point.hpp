@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "blockgreedy/candidates.hpp"
@@ -68,19 +67,16 @@ class DualPoint {
   // The value of the dual point as it stands, from nothing but itself and the columns: −∞ if it breaks a constraint
   // by more than rounding.
   double recompute(const Where& where) {
-    const double uniform = 1.0 / static_cast<double>(view_.n_rows);
-    const double outside = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      double sum = 0;
+    if (!keeps_equalities(dual_, unpenalised_of(where), 5e-13)) return -infinity;
+    // −∞ from a row outside of the domain; NaN is outside as well
+    double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      bool inside = true;
       for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = target_.row_weights ? target_.row_weights[first + i] : uniform;
-        const double away = std::fabs(dual_[static_cast<std::size_t>(first + i)] - weight * u[i]);
-        sum += away <= 1e-12 * weight * std::max(1.0, std::fabs(u[i])) ? 0.0 : 1.0;  // NaN is outside as well
+        const double weight = row_weight(first + i), away = dual_[static_cast<std::size_t>(first + i)] - weight * u[i];
+        inside &= std::fabs(away) <= 1e-12 * weight * std::max(1.0, std::fabs(u[i]));
       }
-      return sum;
+      return inside ? -conjugate_of(first, count, u) : -infinity;
     });
-    if (outside > 0) return -infinity;
-    if (!keeps_equalities(dual_, unpenalised_of(where))) return -infinity;
-    double value = -conjugate(dual_, 1.0);
     if (target_.offset) value += rows_.product(dual_.data(), target_.offset);
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
@@ -275,12 +271,13 @@ class DualPoint {
     }
   }
 
-  // To a tenth of what the check in certificate.py allows.
-  bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised) {
+  // By default to a tenth of what the check in certificate.py allows.
+  bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
+                        double rounding = 1e-13) {
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
-    constexpr double rounding = 1e-13;
     if (target_.fit_intercept) {
-      const double sum = std::accumulate(point.begin(), point.end(), 0.0);
+      const double sum = rows_.sum(
+          1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
       if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
     }
     for (std::int32_t feature : unpenalised) {
@@ -317,12 +314,15 @@ class DualPoint {
   // Σ ω loss*(y, scale·θ/ω)
   double conjugate(const std::vector<double>& point, double scale) {
     return sum_inside(point, scale, [&](std::int64_t first, std::int64_t count, const double* u) {
-      std::array<double, 256> value;
-      loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
-      double sum = 0;
-      for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
-      return sum;
+      return conjugate_of(first, count, u);
     });
+  }
+  double conjugate_of(std::int64_t first, std::int64_t count, const double* u) const {
+    std::array<double, 256> value;
+    loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
+    return sum;
   }
 
   View view_;

@@ -52,12 +52,12 @@ def guard(scaling: Scaling, model: CpuModel, engine: _core.WorkingSet, coef: Arr
     inner_intercept = scaling.intercept_in(intercept, features, values)
     objective, dual_value = engine.verify(coef, inner_intercept)
     other = None
-    if thorough and not objective - dual_value <= engine.enough:
-        other, value = scaled_dual_point(inner, np.array(engine.predictions), model, (features, returned))
+    for weights in (None, (features, returned)) if thorough else ():
+        if objective - dual_value <= engine.enough:
+            break
+        point, value = scaled_dual_point(inner, np.array(engine.predictions), model, weights)
         if value > dual_value:
-            dual_value = value
-        else:
-            other = None
+            other, dual_value = point, value
     if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
         other, dual_value = np.zeros(inner.n_samples), 0.0
     gap = max(objective - dual_value, 0.0)
