@@ -22,7 +22,8 @@ from hunt.workers import Worker, shrink_outside
 
 _LIMIT = 30.0  # seconds for one case, after which it hangs
 _SHRINK = 6.0  # seconds to make a finding small
-_OUTSIDE = 5.0  # seconds for one trial of shrinking a hang
+_OUTSIDE = 3.0  # seconds for one trial of shrinking a hang
+_LOST = ("hang", "crash")  # what takes the process with it
 
 
 class Tally:
@@ -32,53 +33,49 @@ class Tally:
         self.problems: Counter[str] = Counter()
         self.statuses = {kind: Counter[str]() for kind in kinds}
         self.errors: dict[str, list[float]] = {kind: [] for kind in kinds}
-        self.findings: dict[tuple[str, str], list[tuple[int, str, float]]] = {}
+        self.findings: dict[tuple[str, str], list[int]] = {}  # seeds by class and check
 
-    def add(self, kind: str, seed: int, outcome: Outcome, seconds: float) -> list[str]:
-        """Returns the checks that this class fails for the first time."""
+    def add(self, kind: str, seed: int, outcome: Outcome) -> Finding | None:
+        """Returns the finding if it is the first of its check in this class."""
         self.problems[kind] += 1
         self.statuses[kind].update(outcome.statuses)
         self.errors[kind] += outcome.errors
-        new = []
-        for finding in outcome.findings:
-            key = kind, finding.check
-            if key not in self.findings:
-                new.append(finding.check)
-            self.findings.setdefault(key, []).append((seed, finding.detail, seconds))
-        return new
+        worst = outcome.worst
+        if worst is None:
+            return None
+        seeds = self.findings.setdefault((kind, worst.check), [])
+        seeds.append(seed)
+        return worst if len(seeds) == 1 else None
 
     def table(self) -> str:
-        lines = [
-            f"{'class':12} {'problems':>8} {'converged':>9} {'other statuses':40} {'true error of stalls':20} findings"
-        ]
-        for kind in self.statuses:
-            statuses = self.statuses[kind]
+        form = "{:12} {:>8} {:>9} {:40} {:20} {}"
+        lines = [form.format("class", "problems", "converged", "other statuses", "true error of stalls", "findings")]
+        for kind, statuses in self.statuses.items():
             others = ", ".join(f"{n} {status}" for status, n in statuses.most_common() if status != "converged")
             errors = self.errors[kind]
-            worst = f"{len(errors)}, at most {max(errors):.2g}" if errors else ""
-            found = ", ".join(f"{len(v)} {check}" for (k, check), v in self.findings.items() if k == kind)
+            stalls = f"{len(errors)}, at most {max(errors):.2g}" if errors else ""
+            found = ", ".join(f"{len(seeds)} {check}" for (k, check), seeds in self.findings.items() if k == kind)
             lines.append(
-                f"{kind:12} {self.problems[kind]:8} {statuses['converged']:9} {others:40} {worst:20} {found or 'none'}"
+                form.format(kind, self.problems[kind], statuses["converged"], others, stalls, found or "none")
             )
         return "\n".join(lines)
 
 
 def hunt(kinds: list[str], seed: int, seconds: float, jobs: int) -> tuple[Tally, dict[tuple[str, str], str]]:
-    """Runs until the time is over; (what was seen, scripts by class and check)."""
-    tally, scripts, to_shrink = Tally(kinds), {}, []
+    """Runs until the time is over, then makes findings small; (what was seen, scripts by class and check)."""
+    tally, scripts = Tally(kinds), {}
     workers = [Worker(_LIMIT) for _ in range(jobs)]
-    began, given = time.perf_counter(), 0
-    last_line = 0.0
+    began, given, shown = time.perf_counter(), 0, 0.0
+    to_shrink: list[tuple[str, int, str]] = []
     try:
         while True:
             now = time.perf_counter() - began
             for worker in workers:
-                if worker.task is None:
-                    if to_shrink:
-                        worker.give("shrink", *to_shrink.pop(0), _SHRINK)
-                    elif now < seconds:
-                        worker.give("run", kinds[given % len(kinds)], seed * 1_000_000 + given // len(kinds))
-                        given += 1
+                if worker.task is None and now < seconds:
+                    worker.give("run", kinds[given % len(kinds)], seed * 1_000_000 + given // len(kinds))
+                    given += 1
+                elif worker.task is None and to_shrink:
+                    worker.give("shrink", *to_shrink.pop(0), _SHRINK)
             busy = [worker for worker in workers if worker.task is not None]
             if not busy:
                 break
@@ -89,34 +86,28 @@ def hunt(kinds: list[str], seed: int, seconds: float, jobs: int) -> tuple[Tally,
                 if answer is None:
                     continue
                 if name == "run":
-                    for check in tally.add(kind, case_seed, answer, now):
-                        print(f"{now:6.1f} s  {kind}:{case_seed}  {check}: {_detail(answer, check)}", flush=True)
-                        if check not in ("hang", "crash"):
-                            to_shrink.append((kind, case_seed, check))
+                    new = tally.add(kind, case_seed, answer)
+                    if new is not None:
+                        print(f"{now:6.1f} s  {kind}:{case_seed}  {new.check}: {new.detail}", flush=True)
+                        to_shrink += [(kind, case_seed, new.check)] if new.check not in _LOST else []
                 elif isinstance(answer, Outcome):  # the shrinker itself hung
                     scripts[kind, rest[0]] = script(make(kind, case_seed), Finding(rest[0], "not made smaller"))
                 else:
-                    scripts[kind, rest[0]] = answer[0]
-            if sys.stderr.isatty() and now - last_line > 0.5:
-                last_line = now
-                print(
-                    f"\r{given} problems, {len(tally.findings)} kinds of findings, {now:.0f} s",
-                    end="\r",
-                    file=sys.stderr,
-                )
+                    scripts[kind, rest[0]] = answer
+            if sys.stderr.isatty() and now > shown + 0.5:
+                shown = now
+                line = f"{given} problems, {sum(map(len, tally.findings.values()))} findings, {now:.0f} s"
+                print(line, end="\r", file=sys.stderr)
     finally:
         for worker in workers:
             worker.close()
-    for (kind, check), found in tally.findings.items():
-        if check in ("hang", "crash"):
-            case = make(kind, found[0][0])
-            small = shrink_outside(case, check, _OUTSIDE, 40.0)
-            scripts[kind, check] = script(small, Finding(check, found[0][1]))
+    for (kind, check), seeds in tally.findings.items():
+        if check in _LOST:
+            small = shrink_outside(make(kind, seeds[0]), check, _OUTSIDE, 60.0)
+            scripts[kind, check] = script(
+                small, Finding(check, f"takes more than {_OUTSIDE:g} s or ends the process")
+            )
     return tally, scripts
-
-
-def _detail(outcome: Outcome, check: str) -> str:
-    return next(finding.detail for finding in outcome.findings if finding.check == check)
 
 
 def main() -> int:
@@ -145,7 +136,7 @@ def main() -> int:
     print(f"seed {seed}, {given.seconds:g} s, {given.jobs} processes: {', '.join(kinds)}", flush=True)
     tally, scripts = hunt(kinds, seed, given.seconds, given.jobs)
     for (kind, check), text in scripts.items():
-        name = f"{kind}-{tally.findings[kind, check][0][0]}-{check.replace(' ', '-')}.py"
+        name = f"{kind}-{tally.findings[kind, check][0]}-{check.replace(' ', '-')}.py"
         print(f"\n--- {name}\n{text if len(text) < 6000 else text[:400] + ' …'}")
         if given.out is not None:
             given.out.mkdir(parents=True, exist_ok=True)

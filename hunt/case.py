@@ -23,6 +23,7 @@ class Case:
     stop: tuple[str, int] | None = None  # a callback: ("return" or "raise", at which record)
     exponent: int = 0  # the largest power of ten that the data was scaled by
     must_converge: bool = False  # a stall is a finding
+    recipe: list[str] = field(default_factory=list)  # lines of Python that make X and y, where they are that simple
 
     @property
     def shape(self) -> tuple[int, int]:

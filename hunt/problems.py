@@ -1,4 +1,4 @@
-"""Random problems by class. Each generator draws a Case from its own random numbers: class name + seed is the case."""
+"""Random problems by class. Each generator draws a Case from its own random numbers; class name and seed say all."""
 
 from __future__ import annotations
 
@@ -149,6 +149,10 @@ def tables(rng: Rng) -> Case:
     n = int(np.exp(rng.uniform(np.log(20), np.log(400))))
     p = int(rng.integers(1, 13))
     X = np.column_stack([_table_column(rng, n) for _ in range(p)])
+    if rng.random() < 0.1:  # already standardised, with redundant columns
+        p = int(rng.integers(4, 21))
+        X = rng.normal(size=(n, p))
+        X[:, p // 2 : p // 2 + 2] = X[:, : p // 2] @ rng.normal(size=(p // 2, 2))
     for _ in range(int(rng.integers(0, 3)) if p > 2 and rng.random() < 0.3 else 0):  # collinear
         a, b, c = rng.integers(0, p, 3)
         X[:, a] = X[:, b] + X[:, c] * float(rng.choice([1.0, -1.0, 1e-3]))
@@ -232,6 +236,11 @@ def duplicates(rng: Rng) -> Case:
     return _with_alpha(rng, case, 1e-5)
 
 
+def _limits(rng: Rng, p: int) -> np.ndarray:
+    """Upper bounds: some infinite, some 0."""
+    return np.where(rng.random(p) < 0.4, np.inf, rng.exponential(0.3, p) * (rng.random(p) < 0.7))
+
+
 def bounds(rng: Rng) -> Case:
     case = _plain_case(rng, 1e-8)
     n, p = case.shape
@@ -248,11 +257,9 @@ def bounds(rng: Rng) -> Case:
         if rng.random() < 0.3:
             problem["positive"] = True
         else:
-            problem["lower"] = np.where(
-                rng.random(p) < 0.4, -np.inf, -rng.exponential(0.3, p) * (rng.random(p) < 0.7)
-            )
+            problem["lower"] = -_limits(rng, p)
         if rng.random() < 0.6:
-            problem["upper"] = np.where(rng.random(p) < 0.4, np.inf, rng.exponential(0.3, p) * (rng.random(p) < 0.7))
+            problem["upper"] = _limits(rng, p)
     if rng.random() < 0.6:
         u = rng.exponential(1.0, p)
         u[rng.random(p) < rng.choice([0.0, 0.1, 0.5])] = 0.0

@@ -1,4 +1,4 @@
-"""A case as a script of its own: numpy, scipy and blockgreedy, the data written out, and what is wrong with the answer."""
+"""A case as a script of its own: the data written out, the call, and what is wrong with the answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hunt.case import Case, dense
 from hunt.checks import Finding
 from hunt.optimum import minimise
-from hunt.oracle import Exact
+from hunt.oracle import CLASSIFIERS, Exact
 
 _LITERAL = 600  # numbers that are written out; more are packed
 
@@ -34,14 +34,18 @@ def script(case: Case, finding: Finding) -> str:
         "",
         "import blockgreedy as bg",
         "",
-        "inf = np.inf",
-        f"X = {_matrix(case.X)}",
-        f"y = {_array(case.y)}",
+        *(["inf = np.inf"] if _has_inf(case) else []),
+        *(case.recipe or [f"X = {_matrix(case.X)}", f"y = {_array(case.y)}"]),
         *body,
     ]
     if finding.check in ("hang", "crash", "exception", "overtime", "bits", "modified", "warning", "cross-validation"):
         return "\n".join(lines) + "\n"
     return "\n".join(lines + _judgement(case)) + "\n"
+
+
+def _has_inf(case: Case) -> bool:
+    given = [*case.problem.values(), *case.options.values()]
+    return any(np.any(np.isinf(value)) for value in given if isinstance(value, np.ndarray))
 
 
 def _array(values: Any) -> str:
@@ -146,9 +150,7 @@ def _judgement(case: Case) -> list[str]:
     u = problem.get("penalty_weights")
     l1 = "abs(w)" if u is None else f"{_array(np.where(np.isinf(u), 0.0, u))} * abs(w)"
     ridge = f" + L({problem['l2']!r}) / 2 * np.sum(w * w)" if problem.get("l2") else ""
-    signs = (
-        [] if case.problem.get("loss") not in ("logistic", "squared_hinge") else ["y = np.where(y == y.max(), 1, -1)"]
-    )
+    signs = ["y = np.where(y == y.max(), 1, -1)"] if problem.get("loss") in CLASSIFIERS else []
     return [
         "",
         "# In extended precision, without the package.",

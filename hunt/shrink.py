@@ -16,6 +16,7 @@ from hunt.oracle import CLASSIFIERS
 
 _PER_ROW = ("sample_weight", "offset")
 _PER_COLUMN = ("penalty_weights", "lower", "upper")
+_MANY = 150  # numbers, beyond which plain random ones are tried instead
 
 
 def still_fails(check: str) -> Callable[[Case], bool]:
@@ -36,6 +37,8 @@ def shrink(case: Case, fails: Callable[[Case], bool], seconds: float = 6.0) -> C
         for smaller in (_fewer_rows, _fewer_columns, _fewer_options, _rounder):
             case, hit = _descend(case, smaller, fails, until)
             changed = changed or hit
+    if case.X.size > _MANY:
+        case, _ = _descend(case, _seeded, fails, time.perf_counter() + seconds / 2)
     return case
 
 
@@ -119,7 +122,7 @@ def _fewer_options(case: Case) -> Iterator[Case]:
             yield replace(case, problem={k: v for k, v in case.problem.items() if k != name})
     if case.problem.get("fit_intercept") and "intercept_init" not in case.options:
         yield replace(case, problem={**case.problem, "fit_intercept": False})
-    needed = ("alphas", "warm_start", "method", "l1_ratio", "cv")
+    needed = ("alphas", "warm_start", "method", "cv", *(["l1_ratio"] if case.call == "fit" else []))
     for name in case.options:
         if name not in needed:
             yield replace(case, options={k: v for k, v in case.options.items() if k != name})
@@ -136,19 +139,29 @@ def _fewer_options(case: Case) -> Iterator[Case]:
     if case.X.dtype == np.float32:
         yield replace(case, X=case.X.astype(np.float64))
     if case.problem.get("loss") == "huber" and case.call != "fit":
-        yield replace(
-            case, problem={k: v for k, v in case.problem.items() if k != "huber_delta"} | {"loss": "squared"}
-        )
+        without = {k: v for k, v in case.problem.items() if k != "huber_delta"}
+        yield replace(case, problem={**without, "loss": "squared"})
+
+
+def _seeded(case: Case) -> Iterator[Case]:
+    """The same with normal numbers that a line of Python makes."""
+    if case.recipe:
+        return
+    n, p = case.shape
+    target = "np.where(X[:, 0] > 0, 1.0, -1.0)" if case.problem["loss"] in CLASSIFIERS else "X[:, 0]"
+    recipe = [f"X = np.random.default_rng(0).normal(size=({n}, {p}))", f"y = {target}"]
+    X = np.random.default_rng(0).normal(size=(n, p))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0) if case.problem["loss"] in CLASSIFIERS else X[:, 0].copy()
+    yield replace(case, X=X, y=y, recipe=recipe)
 
 
 def _digits(values: Any, digits: int) -> Any:
     array = np.asarray(values)
     if array.dtype.kind != "f":
         return values
-    short = np.array([float(f"{v:.{digits}g}") for v in array.ravel().tolist()], dtype=array.dtype).reshape(
-        array.shape
-    )
-    return short if np.ndim(values) else float(short)
+    # + 0.0 turns −0 into 0
+    short = np.array([float(f"{v:.{digits}g}") + 0.0 for v in array.ravel().tolist()], dtype=array.dtype)
+    return short.reshape(array.shape) if np.ndim(values) else float(short[0])
 
 
 def _size(case: Case) -> int:

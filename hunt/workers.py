@@ -31,16 +31,14 @@ def _run_seed(kind: str, seed: int) -> Outcome:
     return run(make(kind, seed))
 
 
-def _shrink_and_write(kind: str, seed: int, check: str, seconds: float) -> tuple[str, str]:
-    """(script, detail) of the smallest case that breaks the same promise."""
+def _shrink_and_write(kind: str, seed: int, check: str, seconds: float) -> str:
+    """The script of the smallest case that breaks the same promise."""
     fails = still_fails(check)
     case = make(kind, seed)
     if not fails(case):
-        finding = Finding(check, "could not be repeated")
-        return script(case, finding), finding.detail
+        return script(case, Finding(check, "could not be repeated"))
     small = shrink(case, fails, seconds)
-    finding = next(f for f in run(small).findings if f.check == check)
-    return script(small, finding), finding.detail
+    return script(small, next(finding for finding in run(small).findings if finding.check == check))
 
 
 _TASKS: dict[str, Any] = {"run": _run_seed, "case": run, "shrink": _shrink_and_write}
