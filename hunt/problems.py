@@ -49,9 +49,9 @@ def _matrix(rng: Rng, n: int, p: int) -> np.ndarray:
 def _response(rng: Rng, X: np.ndarray) -> np.ndarray:
     """A noisy linear combination of a few standardised columns, variance about 1."""
     sd, n = X.std(axis=0), len(X)
-    Z = (X - X.mean(axis=0)) / np.where((sd > 0) & np.isfinite(sd), sd, 1)
+    Z = (X - X.mean(axis=0)) / np.where(sd > 0, sd, 1)
     beta = rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.5)
-    signal = np.nan_to_num(Z @ beta)
+    signal = Z @ beta
     signal /= max(float(signal.std()), 1e-12)
     return signal + rng.choice([1e-3, 0.1, 0.5, 2.0]) * rng.normal(size=n)
 
@@ -135,6 +135,8 @@ def _table_target(rng: Rng, z: np.ndarray) -> np.ndarray:
         lambda: 1.7e9 + 600 * z,  # timestamps
         lambda: np.round(1.6e9 + 1e7 * z),
         lambda: 4e6 + 17 * z,  # prices
+        lambda: 4e6 + 17 * z,
+        lambda: 1e5 + 3 * z,
         lambda: 1e5 * np.exp(z),
         lambda: 2000 + np.round(20 * z),
         lambda: np.round(100 * np.exp(z / 2)),  # counts
@@ -149,7 +151,8 @@ def tables(rng: Rng) -> Case:
     n = int(np.exp(rng.uniform(np.log(20), np.log(400))))
     p = int(rng.integers(1, 13))
     X = np.column_stack([_table_column(rng, n) for _ in range(p)])
-    if rng.random() < 0.1:  # already standardised, with redundant columns
+    redundant = rng.random() < 0.12
+    if redundant:  # already standardised, with columns that are combinations of others
         p = int(rng.integers(4, 21))
         X = rng.normal(size=(n, p))
         X[:, p // 2 : p // 2 + 2] = X[:, : p // 2] @ rng.normal(size=(p // 2, 2))
@@ -159,7 +162,7 @@ def tables(rng: Rng) -> Case:
     problem: dict[str, Any] = {"fit_intercept": bool(rng.random() < 0.95)}
     problem["standardize"] = bool(rng.random() < 0.2)
     z = _response(rng, X)
-    problem["loss"] = str(rng.choice(LOSSES, p=[0.4, 0.2, 0.25, 0.15]))
+    problem["loss"] = str(rng.choice(LOSSES, p=[0.35, 0.2, 0.3, 0.15]))
     if problem["loss"] in CLASSIFIERS:
         y = _labels(rng, z)
     else:
@@ -167,10 +170,10 @@ def tables(rng: Rng) -> Case:
         if problem["loss"] == "huber":
             problem["huber_delta"] = float(rng.uniform(0.3, 2) * max(float(np.std(y)), 1e-6))
     tol = 1e-4 if rng.random() < 0.5 else _tol(rng, 1e-7)
-    if rng.random() < 0.15:
-        tol = 1e-10 if rng.random() < 0.5 else 1e-8
+    if rng.random() < 0.2:
+        tol = 1e-10 if rng.random() < 0.6 else 1e-8
     case = Case("", 0, X, y, problem=problem, options={"tol": tol}, must_converge=tol >= 1e-7)
-    if problem["loss"] == "logistic" and rng.random() < 0.4:
+    if problem["loss"] == "logistic" and rng.random() < (0.8 if redundant else 0.4):
         problem["alpha"] = 1 / (float(rng.choice([1.0, 100.0, 1e8, 1e10, 1e12])) * n)
         return case
     if rng.random() < 0.2:

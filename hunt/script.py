@@ -26,6 +26,9 @@ _LOSS_CODE = {
 def script(case: Case, finding: Finding) -> str:
     """The text; it prints what the package says and, beside it, what extended precision says."""
     body = {"solve": _solve, "path": _path, "fit": _fit, "formats": _formats}[case.call](case)
+    if finding.check == "refit":
+        body = [*body[:2], "solution = path.refit(len(path) - 1)"]
+        body += ["print(solution, solution.coef, solution.intercept)"]
     lines = [
         f"# {finding.check}: {finding.detail}",
         f"# Found by the hunt: python -m hunt --case {case.kind}:{case.seed}",
@@ -106,12 +109,14 @@ def _formats(case: Case) -> list[str]:
 
 
 def _path(case: Case) -> list[str]:
+    ratio = case.options.get("l1_ratio")
+    here = "point.alpha" if ratio is None else f"{ratio!r} * point.alpha, {1 - ratio!r} * point.alpha"
     return [
         f"problem = bg.Problem(X, y, {_arguments(case.problem)})",
         f"path = bg.solve_path(problem, keep_duals=True, {_arguments({'n_threads': 1, **case.options})})",
         "for k, point in enumerate(path.points):",
-        "    print(k, point.alpha, point.status, point.objective, point.gap, path.coef(k), point.intercept)",
-        "w, b, objective, gap = path.coef(-1), point.intercept, point.objective, point.gap",
+        f"    checked = problem.with_alpha({here}).duality_gap(path.coef(k), point.intercept, dual=point.dual)",
+        '    print(point.status, "objective", point.objective, "gap", point.gap, "by the package\'s check", checked)',
     ]
 
 
@@ -141,7 +146,7 @@ def _judgement(case: Case) -> list[str]:
     if case.call == "path" or problem.get("standardize") or case.estimator.endswith("CV"):
         return []
     exact = Exact(case.X, case.y, **problem)
-    w, b, _ = minimise(exact, np.zeros(case.shape[1]), 0.0)
+    w, b, _ = minimise(exact, np.zeros(case.shape[1]), 0.0, 0.5)
     loss = _LOSS_CODE[problem.get("loss", "squared")].format(delta=repr(problem.get("huber_delta", 1.35)))
     offset = " + L(1) * " + _array(problem["offset"]) if problem.get("offset") is not None else ""
     mean = f"np.mean({loss})"

@@ -122,12 +122,13 @@ def _fewer_options(case: Case) -> Iterator[Case]:
             yield replace(case, problem={k: v for k, v in case.problem.items() if k != name})
     if case.problem.get("fit_intercept") and "intercept_init" not in case.options:
         yield replace(case, problem={**case.problem, "fit_intercept": False})
-    needed = ("alphas", "warm_start", "method", "cv", *(["l1_ratio"] if case.call == "fit" else []))
+    needed = ("alphas", "n_alphas", "warm_start", "method", "cv", *(["l1_ratio"] if case.call == "fit" else []))
     for name in case.options:
         if name not in needed:
             yield replace(case, options={k: v for k, v in case.options.items() if k != name})
-    if case.options.get("n_alphas", 0) > 2:
-        yield replace(case, options={**case.options, "n_alphas": 2})
+    if (case.call == "path" or case.estimator.endswith("CV")) and "alphas" not in case.options:
+        for n_alphas in range(1, min(case.options.get("n_alphas", 100), 6)):
+            yield replace(case, options={**case.options, "n_alphas": n_alphas})
     alphas = case.options.get("alphas")
     if alphas is not None and len(alphas) > 1:
         for k in range(len(alphas)):
