@@ -177,7 +177,7 @@ def check_point(
     if dual is None:
         outcome.found("infeasible dual", "no dual point was returned")
         return
-    verdict = exact.dual(dual, w)
+    verdict = exact.dual(dual, w, b)
     floor += verdict.floor
     if gap < -floor:
         outcome.found("negative gap", f"{gap!r}, {_part(gap, f_null):.3g} of the null model's objective")

@@ -58,74 +58,95 @@ def minimise(exact: Exact, w: np.ndarray, b: float, seconds: float = 1.0) -> tup
 
 
 def _newton(scaled: Scaled, z: np.ndarray, b: float, until: float) -> tuple[np.ndarray, float]:
-    exact, Z = scaled.exact, scaled.Z
-    value, damping = scaled.value(z, b), 1e-6
-    for _ in range(200):
+    value = scaled.value(z, b)
+    for _ in range(300):
         if time.perf_counter() > until:
             break
-        _, slope, curvature = exact.losses(Z @ z + b + exact.offset)
-        theta = (exact.omega * slope).astype(np.float64)
-        flat = 0.0 if exact.loss == "squared" else damping
-        weights = (exact.omega * np.maximum(curvature, flat)).astype(np.float64)
-        centre = weights @ Z / np.sum(weights) if exact.intercept else np.zeros(Z.shape[1])
-        spread = Z - centre
-        hessian = spread.T @ (weights[:, None] * spread)
-        by_b = float(np.sum(theta)) if exact.intercept else 0.0
-        grad = Z.T @ theta - centre * by_b
-        step = _model_minimum(scaled, hessian, grad, z) - z
-        step_b = -(by_b / float(np.sum(weights)) + float(centre @ step)) if exact.intercept else 0.0
-        for size in (1.0, 0.5, 0.25, 0.1, 0.01, 1e-3):
-            trial, trial_b = z + size * step, b + size * step_b
-            trial_value = scaled.value(trial, trial_b)
-            if trial_value < value:
+        gained = 0.0
+        for floor in (1e-6, 1e-2, 1.0):  # Newton's step; where the loss is flat only one under a parabola is sure
+            step, step_b = _step(scaled, z, b, floor)
+            for size in (1.0, 0.5, 0.2, 0.05):
+                trial = scaled.value(z + size * step, b + size * step_b)
+                if trial < value:
+                    z, b, gained, value = z + size * step, b + size * step_b, value - trial, trial
+                    break
+            if gained > 1e-3 * value:
                 break
-        else:
-            if damping >= 1:
-                break
-            damping *= 100
-            continue
-        gained = value - trial_value
-        z, b, value = trial, trial_b, trial_value
-        damping = max(damping / 10, 1e-12)
         if gained <= 1e-14 * value:
             break
     return z, b
 
 
+def _step(scaled: Scaled, z: np.ndarray, b: float, floor: float) -> tuple[np.ndarray, float]:
+    """To the minimum of a quadratic model; the intercept takes its best value for any weights."""
+    exact, Z = scaled.exact, scaled.Z
+    t = Z @ z + b + exact.offset
+    _, slope, curvature = exact.losses(t)
+    if exact.loss == "huber":
+        parabola = exact.delta / np.maximum(np.abs(t - exact.y), exact.delta)
+    elif exact.loss == "logistic":  # the narrowest that touches the loss from above
+        far = np.maximum(np.abs(t), L(1e-3))
+        parabola = np.tanh(far / 2) / (2 * far)
+    else:
+        parabola = {"squared": 1.0, "squared_hinge": 2.0}[exact.loss]
+    curvature = np.maximum(curvature, floor * parabola)
+    theta, weights = (exact.omega * slope).astype(np.float64), (exact.omega * curvature).astype(np.float64)
+    total = float(np.sum(weights))
+    centre = weights @ Z / total if exact.intercept else np.zeros(Z.shape[1])
+    spread = Z - centre
+    by_b = float(np.sum(theta)) if exact.intercept else 0.0
+    hessian = spread.T @ (weights[:, None] * spread)
+    step = _model_minimum(scaled, hessian, Z.T @ theta - centre * by_b, z) - z
+    return step, -(by_b / total + float(centre @ step)) if exact.intercept else 0.0
+
+
 def _model_minimum(scaled: Scaled, hessian: np.ndarray, grad: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Coordinate descent on the quadratic model, then the linear system of the signs that it found."""
+    """Of gradᵀd + ½dᵀHd + penalty(z + d): coordinate descent finds signs, linear systems the weights of these."""
     new, slope = z.copy(), grad.copy()
-    total = np.diag(hessian) + scaled.l2
-    l1, l2, low, high = scaled.l1, scaled.l2, scaled.low, scaled.high
-    for round_ in range(20):
-        moved = 0.0
-        for _ in range(10):
-            moved = 0.0
-            for j in range(len(new)):
-                v = hessian[j, j] * new[j] - slope[j]
-                size = abs(v) - l1[j]
-                at = 0.0 if size <= 0 or total[j] <= 0 else (size if v > 0 else -size) / total[j]
-                at = min(max(at, low[j]), high[j])
-                change = at - new[j]
-                if change:
-                    slope += hessian[:, j] * change
-                    new[j] = at
-                    moved = max(moved, abs(change))
-        held = (new != 0) & (new > low) & (new < high)
-        if not np.any(held) or moved <= 1e-14 * np.max(np.abs(new)):
+    for _ in range(60):
+        moved = max(_sweep(scaled, hessian, slope, new) for _ in range(3))
+        if moved <= 1e-14 * np.max(np.abs(new), initial=0.0):
             break
-        block = hessian[np.ix_(held, held)] + np.diag(l2[held])
-        right = slope[held] + l1[held] * np.sign(new[held]) + l2[held] * new[held]
-        step = -np.linalg.lstsq(block, right, rcond=1e-14)[0]
-        # as far as the first weight that would change its sign or meet a bound
-        with np.errstate(divide="ignore", invalid="ignore"):
-            to_zero = np.where(new[held] * step < 0, -new[held] / step, np.inf)
-            to_bound = np.where(step > 0, (high[held] - new[held]) / step, (low[held] - new[held]) / step)
-        limit = min(1.0, float(np.min(to_zero)), float(np.min(np.where(step == 0, np.inf, to_bound))))
-        new[held] += limit * step
-        new[held] = np.where(to_zero <= limit, 0.0, new[held])
-        new = np.clip(new, low, high)
+        for _ in range(len(new)):
+            if _to_first_change(scaled, hessian, slope, new):
+                break
+            slope = grad + hessian @ (new - z)
         slope = grad + hessian @ (new - z)
-        if limit == 1.0 and round_ > 2:
-            break
     return new
+
+
+def _sweep(scaled: Scaled, hessian: np.ndarray, slope: np.ndarray, new: np.ndarray) -> float:
+    """One pass of coordinate descent, in place; the largest change."""
+    moved = 0.0
+    for j in range(len(new)):
+        total = hessian[j, j] + scaled.l2[j]
+        v = hessian[j, j] * new[j] - slope[j]
+        size = abs(v) - scaled.l1[j]
+        at = 0.0 if size <= 0 or total <= 0 else (size if v > 0 else -size) / total
+        change = min(max(at, scaled.low[j]), scaled.high[j]) - new[j]
+        if change:
+            slope += hessian[:, j] * change
+            new[j] += change
+            moved = max(moved, abs(change))
+    return moved
+
+
+def _to_first_change(scaled: Scaled, hessian: np.ndarray, slope: np.ndarray, new: np.ndarray) -> bool:
+    """Towards the minimum for the present signs, as far as the first weight at 0 or at a bound; True if none was."""
+    held = np.flatnonzero((new != 0) & (new > scaled.low) & (new < scaled.high))
+    if not len(held):
+        return True
+    block = hessian[np.ix_(held, held)] + np.diag(scaled.l2[held])
+    right = slope[held] + scaled.l1[held] * np.sign(new[held]) + scaled.l2[held] * new[held]
+    step = -np.linalg.lstsq(block, right, rcond=1e-12)[0]
+    rest = right + block @ step
+    along = bool(np.linalg.norm(rest) > 1e-7 * np.linalg.norm(right))
+    if along:  # columns that depend on each other: the loss does not change this way, the penalty falls
+        step = -rest
+    ends = np.where(step > 0, scaled.high[held], scaled.low[held])
+    ends = np.where(new[held] * step < 0, 0.0, ends)  # a weight that shrinks stops at 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(step == 0, np.inf, (ends - new[held]) / step)
+    limit = float(np.min(reach)) if along and np.any(np.isfinite(reach)) else min(1.0, float(np.min(reach)))
+    new[held] = np.where(reach <= limit, ends, new[held] + limit * step)
+    return limit == 1.0 and not along

@@ -30,7 +30,7 @@ _UNPENALISED = 1e-11  # of ‖x_j‖·‖θ‖
 _INEQUALITY = 1e-9  # of alpha·u_j
 _ROUNDING = 1e-12  # of Σ_i |x_ij − m_j||θ_i|
 _DOMAIN = 1e-11
-_PROMISED = 1e-12  # of the objective: constraints of the dual are promised to hold to this part, not better
+_PROMISED = 1e-12  # how well dual points are promised to meet their constraints, and no better
 
 
 @dataclass
@@ -150,8 +150,8 @@ class Exact:
             here = max(here, L(1))
         return float(8 * EPS * first + 16 * second + _PROMISED * here)
 
-    def dual(self, theta: Any, w: Any) -> Verdict:
-        """D(θ) of the exactly projected θ; ``w`` weighs what is left beyond a constraint."""
+    def dual(self, theta: Any, w: Any, b: float = 0.0) -> Verdict:
+        """D(θ) of the exactly projected θ; the primal point (w, b) weighs what is left beyond a constraint."""
         full = np.asarray(theta, dtype=L)
         verdict = Verdict()
         if not np.all(np.isfinite(full)):
@@ -200,6 +200,10 @@ class Exact:
         terms = np.sum(np.abs(products)) + np.sum(self.omega * np.abs(conjugate)) + np.sum(sizes * reach)
         terms = terms + np.sum(np.abs(theta_) * raw)
         verdict.floor = float(8 * EPS * terms)
+        if self.intercept:
+            middle = L(b) if self.loss in CLASSIFIERS else L(b) - np.sum(self.omega * (y - self.offset))
+            reach = abs(middle) + np.sum(np.abs(self.means) * size_w)
+            verdict.floor += float(_PROMISED * np.sqrt(L(len(u))) * np.sqrt(np.sum(theta_**2)) * reach)
         if verdict.complaints:
             verdict.value = L(-np.inf)
         return verdict

@@ -15,6 +15,8 @@ from hunt.oracle import CLASSIFIERS, Exact
 
 _LITERAL = 600  # numbers that are written out; more are packed
 
+_SHOWN_BY_A_POINT = ("false certificate", "false gap", "infeasible dual", "stall")
+
 _LOSS_CODE = {
     "squared": "(t - y) ** 2 / 2",
     "huber": "np.where(abs(t - y) <= {delta}, (t - y) ** 2 / 2, {delta} * (abs(t - y) - L({delta}) / 2))",
@@ -43,7 +45,7 @@ def script(case: Case, finding: Finding) -> str:
     ]
     if finding.check in ("hang", "crash", "exception", "overtime", "bits", "modified", "warning", "cross-validation"):
         return "\n".join(lines) + "\n"
-    return "\n".join(lines + _judgement(case)) + "\n"
+    return "\n".join(lines + _judgement(case, finding.check in _SHOWN_BY_A_POINT)) + "\n"
 
 
 def _has_inf(case: Case) -> bool:
@@ -140,13 +142,12 @@ def _fit(case: Case) -> list[str]:
     ]
 
 
-def _judgement(case: Case) -> list[str]:
+def _judgement(case: Case, by_a_point: bool) -> list[str]:
     """The objective in extended precision, and a better point if there is one."""
     problem = dict(case.problem)
     if case.call == "path" or problem.get("standardize") or case.estimator.endswith("CV"):
         return []
     exact = Exact(case.X, case.y, **problem)
-    w, b, _ = minimise(exact, np.zeros(case.shape[1]), 0.0, 0.5)
     loss = _LOSS_CODE[problem.get("loss", "squared")].format(delta=repr(problem.get("huber_delta", 1.35)))
     offset = " + L(1) * " + _array(problem["offset"]) if problem.get("offset") is not None else ""
     mean = f"np.mean({loss})"
@@ -156,7 +157,7 @@ def _judgement(case: Case) -> list[str]:
     l1 = "abs(w)" if u is None else f"{_array(np.where(np.isinf(u), 0.0, u))} * abs(w)"
     ridge = f" + L({problem['l2']!r}) / 2 * np.sum(w * w)" if problem.get("l2") else ""
     signs = ["y = np.where(y == y.max(), 1, -1)"] if problem.get("loss") in CLASSIFIERS else []
-    return [
+    lines = [
         "",
         "# In extended precision, without the package.",
         "L = np.longdouble",
@@ -166,7 +167,12 @@ def _judgement(case: Case) -> list[str]:
         "    w = L(1) * w",
         f"    t = A @ w + L(b){offset}",
         f"    return {mean} + L({problem['alpha']!r}) * np.sum({l1}){ridge}",
-        f"better = {_array(w)}, {b!r}",
         'print("objective", objective, "gap", gap, "| objective in extended precision", value(w, b))',
-        'print("another point", better, "is better by", value(w, b) - value(*better))',
     ]
+    if by_a_point:
+        w, b, _ = minimise(exact, np.zeros(case.shape[1]), 0.0)
+        lines += [
+            f"better = {_array(w)}, {b!r}",
+            'print("another point", better, "is better by", value(w, b) - value(*better))',
+        ]
+    return lines
