@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-browser docs lint format stubs sanitize tsan fuzz bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo test test-browser docs lint format stubs sanitize tsan fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -62,6 +62,10 @@ build/fuzz/svmlight: fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp $(wildca
 	mkdir -p $(@D)
 	clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Icpp -o $@ \
 	fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp -lpthread
+
+# Random problems against an oracle that shares no code with the package; SEED=… repeats a hunt, SECONDS=… is its length.
+hunt: $(VENV)/built
+	$(BIN)/python -m hunt --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --out findings $(HUNT)
 
 # The race against other packages, in an environment of its own. RACE="--problems reuters --limit 20" narrows it.
 bench: .venv-bench/built

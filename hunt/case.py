@@ -1,0 +1,43 @@
+"""Case: one problem and what is done with it, as plain data. The class name and the seed say all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+
+@dataclass
+class Case:
+    kind: str  # the class of problems
+    seed: int
+    X: Any  # as handed over: dense or sparse, any dtype
+    y: np.ndarray
+    call: str = "solve"  # "solve", "path", "fit" (an estimator) or "formats" (several forms of X)
+    problem: dict[str, Any] = field(default_factory=dict)  # arguments of Problem
+    options: dict[str, Any] = field(default_factory=dict)  # arguments of solve, solve_path or the estimator
+    estimator: str = ""
+    before: tuple[Any, np.ndarray] | None = None  # what the estimator was fitted to first, with warm_start=True
+    stop: tuple[str, int] | None = None  # a callback: ("return" or "raise", at which record)
+    exponent: int = 0  # the largest power of ten that the data was scaled by
+    must_converge: bool = False  # a stall is a finding
+    recipe: list[str] = field(default_factory=list)  # lines of Python that make X and y, where they are that simple
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
+
+    @property
+    def tol(self) -> float:
+        return float(self.options.get("tol", 1e-4))
+
+    @property
+    def has_budget(self) -> bool:
+        """Whether the run may end early because it was told to."""
+        return self.stop is not None or any(self.options.get(name) for name in ("max_iter", "max_seconds"))
+
+
+def dense(X: Any) -> np.ndarray:
+    return X.toarray() if sp.issparse(X) else np.asarray(X)
