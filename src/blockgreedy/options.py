@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,13 +43,13 @@ class FamilyOptions:
         if self.max_sweeps is not None:
             whole("max_sweeps", self.max_sweeps, 1, 2**31)
         whole("seed", self.seed, 0, 2**64 - 1)
-        _one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
-        _one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
-        _one_of("scan", self.scan, ("slices", "blocks"))
+        one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
+        one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
+        one_of("scan", self.scan, ("slices", "blocks"))
         if not number("inner_tol", self.inner_tol) > 0:
-            raise ValueError(f"inner_tol={self.inner_tol!r} must be above 0")
+            raise ValueError(f"inner_tol={shown(self.inner_tol)} must be above 0")
         if not isinstance(self.atomic, bool):
-            raise ValueError(f"atomic={self.atomic!r} must be True or False")
+            raise ValueError(f"atomic={shown(self.atomic)} must be True or False")
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
 
@@ -67,32 +69,48 @@ class FamilyOptions:
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
-    if not is_whole or value < least or (most is not None and value > most):
+    try:
+        found = None if isinstance(value, bool) or getattr(value, "ndim", 0) != 0 else operator.index(value)
+    except TypeError:
+        found = None
+    if found is None or found < least or (most is not None and found > most):
         wanted = f"from {least} to {most}" if most is not None else f"of at least {least}"
-        raise ValueError(f"{name}={value!r} must be a whole number {wanted}")
-    return int(value)
+        raise ValueError(f"{name}={shown(value)} must be a whole number {wanted}")
+    return found
 
 
 def number(name: str, value: Any) -> float:
+    """One real number. Text, truth values and what float() would lose a part of (complex numbers, dates) are none."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
     try:
+        if isinstance(value, (bool, str, bytes, bytearray)) or kind not in "iuf" or getattr(value, "ndim", 0) != 0:
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} must be a number") from None
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name}={shown(value)} must be a number") from None
 
 
-def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(map(repr, accepted))}")
+def one_of(name: str, value: Any, accepted: Iterable[str]) -> str:
+    accepted = tuple(accepted)
+    if not isinstance(value, str) or value not in accepted:
+        raise ValueError(f"{name}={shown(value)} is not known; use one of {', '.join(map(repr, accepted))}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value for a message: on one line, and short."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a whole number of 5,000 digits has no text in Python
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def resolve_blocks(
     method: str, n_features: int, n_blocks: int | None, blocks_per_iter: int | None, from_partition: int | None
 ) -> tuple[int, int]:
     """(B, P) from the preset, what was asked for and the partition's number of blocks, or a clear refusal."""
-    if method not in PRESETS:
-        raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, PRESETS))}")
-    fixed = PRESETS[method]
+    fixed = PRESETS[one_of("method", method, PRESETS)]
     if from_partition is not None:
         if n_blocks is not None and n_blocks != from_partition:
             raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {from_partition} blocks")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.arguments import point
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.family import run_family
 from blockgreedy.options import (
@@ -18,6 +19,7 @@ from blockgreedy.options import (
     ScanMode,
     Update,
     number,
+    one_of,
     resolve_blocks,
     whole,
 )
@@ -167,8 +169,7 @@ def solve(
     threads = resolve_threads(n_threads)
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     whole("seed", seed, 0, 2**64 - 1)
-    if method != "auto" and method not in PRESETS:
-        raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, ('auto', *PRESETS)))}")
+    one_of("method", method, ("auto", *PRESETS))
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
         raise ValueError(f"intercept_init={intercept_init!r} goes with coef_init=…, which is not given")
@@ -322,9 +323,7 @@ def _intercept(intercept_init: float | None, problem: Problem) -> float:
 
 
 def _start(coef_init: ArrayLike, problem: Problem) -> NDArray[np.float64]:
-    w = np.ascontiguousarray(coef_init, dtype=np.float64)
-    if w.shape != (problem.n_features,):
-        raise ValueError(f"coef_init has shape {w.shape}, expected ({problem.n_features},)")
+    w = point("coef_init", coef_init, problem.n_features).copy()
     if not np.all(np.isfinite(w)) or not np.isfinite(problem.penalty.value(w)):
         raise ValueError("coef_init must be finite and inside lower ≤ w ≤ upper (0 for excluded features)")
     return w
