@@ -63,6 +63,19 @@ def column_norms(columns: Columns) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(squares))
 
 
+def without_stored_zeros(columns: Columns) -> Columns:
+    """The same columns, sparse ones with nonzeros alone; a copy where a zero is stored."""
+    if not sp.issparse(columns):
+        return columns
+    csc: Any = columns
+    if np.all(csc.data):
+        return csc
+    csc = csc.copy()
+    csc.eliminate_zeros()
+    csc.indices = csc.indices.astype(np.int32, copy=False)  # copy() gives indices the type of indptr
+    return csc
+
+
 def unit_columns(X: Any, n_threads: int | None = None) -> Columns:
     """X with columns of norm 1, as the paper's theory has them; empty columns stay zero. A copy."""
     columns = as_columns(X, n_threads)

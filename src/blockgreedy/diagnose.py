@@ -155,7 +155,7 @@ def diagnose(
     facts: dict[str, Any] = {
         "n_samples": unit.n_samples,
         "n_features": unit.n_features,
-        "n_nonzeros": int(columns.nnz) if unit.is_sparse else int(np.count_nonzero(columns)),
+        "n_nonzeros": int(np.count_nonzero(columns.data if unit.is_sparse else columns)),
         "n_empty": int(np.count_nonzero(unit.scale == 0)),
         "center": bool(center),
         "duplicates": duplicates,
