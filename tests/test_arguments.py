@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import fractions
+import inspect
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,8 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
+from blockgreedy.options import FamilyOptions
+from blockgreedy.solve import FamilyArguments
 
 X = np.array([[1.0, 0.5], [2.0, -1.0], [0.0, 3.0], [1.0, 1.0]])
 Y = np.array([1.0, 2.0, 3.0, 5.0])
@@ -207,3 +210,81 @@ def test_points_that_are_no_numbers_are_named(point):
         getattr(problem(), point)(["a", "b"])
     with pytest.raises(ValueError, match="intercept='a' must be a finite number"):
         getattr(problem(), point)([0, 0], "a")
+
+
+class Odd:
+    """Neither a number nor showable."""
+
+    def __index__(self):
+        raise RuntimeError("no")
+
+    __float__ = __repr__ = __index__
+
+
+ODD = [
+    None, True, 0, -1, 2**31, 2**64, 10**400, 10**5000, 0.5, -0.5, 1e308, np.nan, np.inf, 1j, "a", "1", b"1",
+    np.float32(0.5), np.complex64(1), np.datetime64("2020"), np.timedelta64(5), np.array([1.0]), np.array([1, 2]), [],
+    [1], {}, {1}, object(), int, Odd(), decimal.Decimal("0.5"), decimal.Decimal("sNaN"), fractions.Fraction(1, 3),
+    pd.NA, pd.NaT, pd.Series([1.0, 2.0]), sp.csc_array(np.eye(2)), np.longdouble("1e4000"), iter([1]),
+]  # fmt: skip
+GIVEN = bg.Problem(X, Y, alpha=0.1)
+HALVES = bg.make_partition(X, n_blocks=2)
+CALLS = {
+    bg.Problem: ({"X": X, "y": Y, "alpha": 0.1}, set()),
+    bg.solve: ({"problem": GIVEN, "max_iter": 20}, {"family"}),
+    bg.solve_path: ({"problem": GIVEN}, set()),
+    bg.make_partition: ({"X": X, "n_blocks": 2, "y": Y, "kind": "balanced"}, set()),
+    bg.diagnose: ({"X": X, "partition": HALVES, "y": Y}, set()),
+    bg.theory.rate_bound: (
+        {"n_iter": 5, "blocks_per_iter": 1, "n_blocks": 3, "rho": 1.2, "radius": 1.0, "greedy_rule": "step",
+         "norm_ratio": 2}, set(),
+    ),
+    FamilyOptions: ({"n_blocks": 2, "blocks_per_iter": 1}, {"n_blocks", "blocks_per_iter"}),  # solve resolves those
+}  # fmt: skip
+
+
+def refusal(call, *given, **named):
+    """What is said to these arguments, None if they are used."""
+    try:
+        call(*given, **named)
+    except (ValueError, TypeError) as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
+def test_odd_values_are_used_or_refused_by_name(call):
+    """And nothing but ValueError and TypeError comes out."""
+    given, others = CALLS[call]
+    for name in sorted(set(inspect.signature(call).parameters) - others):
+        for value in ODD:
+            if name == "callback" and callable(value):
+                continue  # what it raises is its own
+            said = refusal(call, **given | {name: value})
+            assert said is None or name in said
+            assert said is None or ("incompatible function arguments" not in said and len(said) < 400)
+
+
+@pytest.mark.parametrize("method", ["thread-greedy", "shotgun", "greedy", "scd", "block-greedy"])
+def test_odd_values_of_the_family_are_used_or_refused_by_name(method):
+    for name in sorted(FamilyArguments.__annotations__ | {"n_blocks": int, "partition": str, "seed": int}):
+        for value in ODD:
+            said = refusal(bg.solve, GIVEN, method, max_iter=5, **{name: value})
+            assert said is None or name in said
+
+
+def test_numbers_that_are_no_floats_limit_a_run():
+    settings = {"tol": fractions.Fraction(1, 10**9), "max_seconds": decimal.Decimal(60), "max_iter": np.int8(50)}
+    assert bg.solve(GIVEN, **settings).status == "converged"
+    assert bg.solve_path(GIVEN, n_alphas=np.int16(3), eps=fractions.Fraction(1, 10), **settings).status == "converged"
+
+
+@pytest.mark.parametrize("make", [sp.coo_array, sp.csc_array, sp.csr_array])
+def test_wide_pointers_are_diagnosed(make):
+    """Conversions of scipy give all index arrays the type of the widest."""
+    wide = make(X)
+    if make is sp.coo_array:
+        wide.coords = tuple(part.astype(np.int64) for part in wide.coords)
+    else:
+        wide.indptr = wide.indptr.astype(np.int64)
+    assert bg.diagnose(wide, HALVES).to_dict() == bg.diagnose(sp.csc_array(X), HALVES).to_dict()

@@ -10,8 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.options import number, shown
+from blockgreedy.options import flag, number, shown
 from blockgreedy.reals import as_array, is_missing, is_number, real_array
+
+__all__ = [
+    "bound",
+    "feature_weights",
+    "flag",
+    "labels",
+    "non_negative",
+    "point",
+    "row_offset",
+    "row_weights",
+    "targets",
+]
 
 Array = NDArray[np.float64]
 
@@ -114,12 +126,6 @@ def row_offset(offset: ArrayLike | None, n: int) -> Array | None:
     given = real_array("offset", offset)
     values = _per_row("offset", np.full(n, given) if given.ndim == 0 else given, n)
     return values if np.any(values) else None
-
-
-def flag(name: str, value: bool) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={shown(value)} must be True or False")
-    return bool(value)
 
 
 def feature_weights(weights: ArrayLike | None, p: int) -> Array | None:

@@ -138,7 +138,9 @@ def _compressed(X: Any, form: Any, n_pointers: int) -> Any:
     """
     dtype = _checked(X)
     indices, indptr = _whole_numbers(X.indices, "indices"), _whole_numbers(X.indptr, "indptr")
-    if len(indptr) != n_pointers + 1 or not 0 <= indptr[-1] <= min(len(indices), X.data.size):
+    if np.ndim(X.data) != 1:
+        raise _broken("data", f" (of shape {np.shape(X.data)})")
+    if len(indptr) != n_pointers + 1 or not 0 <= indptr[-1] <= min(len(indices), len(X.data)):
         raise _broken("indptr")
     end = int(indptr[-1])  # buffers may be longer
     return _assemble(form, np.ascontiguousarray(X.data[:end], dtype=dtype), indices[:end], indptr, X.shape)

@@ -19,6 +19,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "greedy": {"n_blocks": 1, "blocks_per_iter": 1},
     "thread-greedy": {"blocks_per_iter": "B"},
 }
+_LARGEST = 2**63 - 1  # what the core and NumPy can count to
 _DEFAULT_BLOCKS = 32
 _DEFAULT_SHOTGUN = 8
 
@@ -71,9 +72,11 @@ class FamilyOptions:
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     try:
         found = None if isinstance(value, bool) or getattr(value, "ndim", 0) != 0 else operator.index(value)
-    except TypeError:
+    except Exception:  # a type's own __index__ can raise anything
         found = None
-    if found is None or found < least or (most is not None and found > most):
+    if found is None or not least <= found <= (_LARGEST if most is None else most):
+        if most is None and found is not None and found > _LARGEST:
+            most = _LARGEST
         wanted = f"from {least} to {most}" if most is not None else f"of at least {least}"
         raise ValueError(f"{name}={shown(value)} must be a whole number {wanted}")
     return found
@@ -86,8 +89,19 @@ def number(name: str, value: Any) -> float:
         if isinstance(value, (bool, str, bytes, bytearray)) or kind not in "iuf" or getattr(value, "ndim", 0) != 0:
             raise TypeError
         return float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # a type's own __float__ can raise anything
         raise ValueError(f"{name}={shown(value)} must be a number") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    if type(value).__name__ not in ("bool", "bool_"):  # Python's and NumPy's
+        raise ValueError(f"{name}={shown(value)} must be True or False")
+    return bool(value)
+
+
+def may_call(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise ValueError(f"{name}={shown(value)} must be a function, or None")
 
 
 def one_of(name: str, value: Any, accepted: Iterable[str]) -> str:
@@ -112,12 +126,12 @@ def resolve_blocks(
     """(B, P) from the preset, what was asked for and the partition's number of blocks, or a clear refusal."""
     fixed = PRESETS[one_of("method", method, PRESETS)]
     if from_partition is not None:
-        if n_blocks is not None and n_blocks != from_partition:
+        if n_blocks is not None and whole("n_blocks", n_blocks, 1) != from_partition:
             raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {from_partition} blocks")
         n_blocks = from_partition
     if "n_blocks" in fixed:
         wanted = n_features if fixed["n_blocks"] == "p" else fixed["n_blocks"]
-        if n_blocks is not None and n_blocks != wanted:
+        if n_blocks is not None and whole("n_blocks", n_blocks, 1) != wanted:
             raise ValueError(
                 f"method={method!r} fixes n_blocks at {wanted}, got {n_blocks}; use method='block-greedy'"
             )
@@ -127,7 +141,7 @@ def resolve_blocks(
     n_blocks = whole("n_blocks", n_blocks, 1, n_features)
     if "blocks_per_iter" in fixed:
         wanted = n_blocks if fixed["blocks_per_iter"] == "B" else fixed["blocks_per_iter"]
-        if blocks_per_iter is not None and blocks_per_iter != wanted:
+        if blocks_per_iter is not None and whole("blocks_per_iter", blocks_per_iter, 1) != wanted:
             raise ValueError(
                 f"method={method!r} fixes blocks_per_iter at {wanted}, got {blocks_per_iter}; "
                 "use method='block-greedy'"

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from blockgreedy import _core
 from blockgreedy.arguments import labels
@@ -25,7 +26,7 @@ from blockgreedy.columns import as_columns, column_norms, without_stored_zeros
 from blockgreedy.files import replacing
 from blockgreedy.options import one_of, whole
 from blockgreedy.problem import Problem
-from blockgreedy.reals import real_array
+from blockgreedy.reals import as_array, real_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,14 +55,14 @@ class Partition:
             raise ValueError(
                 f"block_of has shape {given.shape} and dtype {given.dtype}; it must hold one integer per feature"
             )
-        _check_n_blocks(self.n_blocks, given.size)
+        n_blocks = _check_n_blocks(self.n_blocks, given.size)
         if given.dtype == np.int32 and not given.flags.writeable and _owns_memory(given):
             block_of = given  # nobody can change it: no copy
         else:
             block_of = self._check_range(given).astype(np.int32)  # the caller's own array stays writeable
             block_of.flags.writeable = False
         object.__setattr__(self, "block_of", block_of)
-        object.__setattr__(self, "n_blocks", int(self.n_blocks))
+        object.__setattr__(self, "n_blocks", n_blocks)
         sizes = self.sizes
         if sizes.sum() < block_of.size:
             self._check_range(block_of)
@@ -228,12 +229,12 @@ def make_partition(
         if y is not None:
             raise ValueError("y must not be given with a Problem, which has its own")
         X, y = _Checked(X.X), X.y
-    shape = np.shape(X)
+    knows_shape: bool = isinstance(X, _Checked) or issparse(X)
+    shape = X.shape if knows_shape else as_array("X", X).shape
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimension(s), expected 2 (samples × features)")
-    _check_n_blocks(n_blocks, shape[1])
-    whole("seed", seed, 0, 2**64 - 1)
-    return make(X, y, int(n_blocks), int(seed), n_threads)
+    n_blocks = _check_n_blocks(n_blocks, shape[1])
+    return make(X, y, n_blocks, whole("seed", seed, 0, 2**64 - 1), n_threads)
 
 
 def _random(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
@@ -306,7 +307,8 @@ def _cut(n_features: int, n_blocks: int) -> NDArray[np.int32]:
     return np.repeat(blocks, size + (blocks < extra))
 
 
-def _check_n_blocks(n_blocks: int, n_features: int) -> None:
-    whole = isinstance(n_blocks, (int, np.integer)) and not isinstance(n_blocks, bool)
-    if not whole or not 1 <= n_blocks <= n_features:
-        raise ValueError(f"n_blocks={n_blocks!r} must be a whole number in 1..{n_features} (the number of features)")
+def _check_n_blocks(n_blocks: int, n_features: int) -> int:
+    try:
+        return whole("n_blocks", n_blocks, 1, n_features)
+    except ValueError as error:
+        raise ValueError(f"{error} (the number of features)") from None

@@ -39,6 +39,8 @@ def real_array(name: str, values: Any, columns: Sequence[Any] | None = None) -> 
     """
     array = as_array(name, values)
     kind = array.dtype.kind
+    if kind == "f" and array.dtype.itemsize > 8:
+        return _narrowed(name, array)
     if kind in "biuf":
         return array
     if kind == "O":
@@ -49,6 +51,15 @@ def real_array(name: str, values: Any, columns: Sequence[Any] | None = None) -> 
     raise TypeError(f"{name} has dtype {array.dtype}{first}; {_ACCEPTED}")
 
 
+def _narrowed(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
+    """Longer floats as float64, none of which becomes infinite."""
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float64)
+    if np.any(np.isinf(narrow) & np.isfinite(array)):
+        raise ValueError(f"{name} holds a number beyond the range of float64: {np.max(np.abs(array))}")
+    return narrow
+
+
 def is_number(value: object) -> bool:
     """A timedelta64 calls itself a whole number; it is not one here."""
     return isinstance(value, _NUMBERS) and not isinstance(value, _TIMES)
@@ -56,7 +67,9 @@ def is_number(value: object) -> bool:
 
 def is_missing(value: object) -> bool:
     """None, NaN, and what pandas has for them, whose types are known by name so that pandas need not be there."""
-    is_nan = isinstance(value, (float, np.floating, decimal.Decimal)) and bool(np.isnan(float(value)))
+    if isinstance(value, decimal.Decimal):
+        return value.is_nan()
+    is_nan = isinstance(value, (float, np.floating)) and bool(np.isnan(value))
     return value is None or type(value).__name__ in ("NAType", "NaTType") or is_nan
 
 

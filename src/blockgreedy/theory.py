@@ -134,10 +134,9 @@ def rho_block(
     unit = X if isinstance(X, UnitColumns) else UnitColumns(X, center=center, n_threads=n_threads)
     if unit.n_features != partition.n_features:
         raise ValueError(f"X has {unit.n_features} features, the partition has {partition.n_features}")
-    if not number("budget", budget) >= 0:
-        raise ValueError(f"budget={shown(budget)} must be a number of at least 0")
-    whole("max_selections", max_selections, 0)
-    whole("seed", seed, 0, 2**64 - 1)
+    budget = _at_least_0("budget", budget)
+    max_selections = whole("max_selections", max_selections, 0)
+    seed = whole("seed", seed, 0, 2**64 - 1)
     target = None if y is None else as_target(y, unit.n_samples)
     B = partition.n_blocks
     if B == 1:
@@ -154,7 +153,7 @@ def rho_block(
     starts = starting_points(unit, partition, target, int(np.argmax(touched)), rng)
     reached, n_starts = search(unit, partition, starts), len(starts)
     is_known = reached >= B * (1 - 1e-6)
-    cross = None if is_known else _cross_products(unit, partition, float(budget), rng)
+    cross = None if is_known else _cross_products(unit, partition, budget, rng)
     if cross is not None:  # the columns with most like them in other blocks are good places to start from as well
         first = np.argsort(-cross.sums, kind="stable")[:3]
         leading = [unit.combine(np.array([cross.seeds[k]], dtype=np.intp), np.ones(1)) for k in first]
@@ -325,9 +324,8 @@ def rate_bound(
     the theorem has for the largest gradient, (β·M·s)²/(2β); the rest of the proof stays as it is.
     """
     k, excess = whole("n_iter", n_iter, 1), epsilon(blocks_per_iter, n_blocks, rho)
-    for name, value in (("radius", radius), ("smoothness", smoothness)):
-        if not number(name, value) >= 0:
-            raise ValueError(f"{name}={shown(value)} must be a number of at least 0")
+    B, P = whole("n_blocks", n_blocks, 1), whole("blocks_per_iter", blocks_per_iter, 1)
+    R, beta = _at_least_0("radius", radius), _at_least_0("smoothness", smoothness)
     factor = 1.0
     if one_of("greedy_rule", greedy_rule, ("gain", "step")) == "step":
         if norm_ratio is None:
@@ -335,12 +333,13 @@ def rate_bound(
                 "greedy_rule='step' needs norm_ratio, the largest ratio of two column norms within a block: "
                 "1 for columns of norm 1, otherwise theory.norm_ratio(X, partition)"
             )
-        factor = number("norm_ratio", norm_ratio) ** 2
-        if not factor >= 1:
+        ratio = number("norm_ratio", norm_ratio)
+        factor = ratio * ratio
+        if not ratio >= 1:
             raise ValueError(f"norm_ratio={shown(norm_ratio)} must be a number of at least 1")
     if excess >= 1:
         return math.inf
-    return factor * 2 * smoothness * n_blocks * radius**2 / ((1 - excess) * blocks_per_iter * k)
+    return factor * 2 * beta * B * R * R / ((1 - excess) * P * k)
 
 
 def norm_ratio(X: Any, partition: Partition) -> float:
@@ -356,6 +355,13 @@ def norm_ratio(X: Any, partition: Partition) -> float:
     np.maximum.at(longest, blocks, norms[filled])
     np.minimum.at(shortest, blocks, norms[filled])
     return float(np.max(longest / shortest))
+
+
+def _at_least_0(name: str, value: float) -> float:
+    found = number(name, value)
+    if not found >= 0:
+        raise ValueError(f"{name}={shown(value)} must be a number of at least 0")
+    return found
 
 
 def _checked_rho(rho: float) -> float:
