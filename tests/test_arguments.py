@@ -222,9 +222,9 @@ class Odd:
 
 
 ODD = [
-    None, True, 0, -1, 2**31, 2**64, 10**400, 10**5000, 0.5, -0.5, 1e308, np.nan, np.inf, 1j, "a", "1", b"1",
-    np.float32(0.5), np.complex64(1), np.datetime64("2020"), np.timedelta64(5), np.array([1.0]), np.array([1, 2]), [],
-    [1], {}, {1}, object(), int, Odd(), decimal.Decimal("0.5"), decimal.Decimal("sNaN"), fractions.Fraction(1, 3),
+    None, True, np.True_, 0, -1, 2**31, 2**64, 10**400, 10**5000, 0.5, -0.5, 1e308, np.nan, np.inf, 1j, "a", b"1",
+    np.float32(0.5), np.complex64(1), np.datetime64("2020"), np.timedelta64(5), np.array([1.0]), np.array([1, 2]),
+    [], [1], {}, {1}, object(), int, Odd(), decimal.Decimal("0.5"), decimal.Decimal("sNaN"), fractions.Fraction(1, 3),
     pd.NA, pd.NaT, pd.Series([1.0, 2.0]), sp.csc_array(np.eye(2)), np.longdouble("1e4000"), iter([1]),
 ]  # fmt: skip
 GIVEN = bg.Problem(X, Y, alpha=0.1)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 Update = Literal["add", "line-search", "sweep", "joint"]
 GreedyRule = Literal["gain", "step"]
 ScanMode = Literal["slices", "blocks"]
@@ -49,8 +51,7 @@ class FamilyOptions:
         one_of("scan", self.scan, ("slices", "blocks"))
         if not number("inner_tol", self.inner_tol) > 0:
             raise ValueError(f"inner_tol={shown(self.inner_tol)} must be above 0")
-        if not isinstance(self.atomic, bool):
-            raise ValueError(f"atomic={shown(self.atomic)} must be True or False")
+        object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
 
@@ -94,7 +95,7 @@ def number(name: str, value: Any) -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    if type(value).__name__ not in ("bool", "bool_"):  # Python's and NumPy's
+    if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={shown(value)} must be True or False")
     return bool(value)
 
