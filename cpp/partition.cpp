@@ -123,6 +123,40 @@ struct SeedOf<DenseView<T>> {
   using Type = SeedColumn<double>;
 };
 
+// How many nonzeros each column has. Zeros may be stored, as they are in every dense matrix: only then are the
+// nonzeros counted and the counts kept.
+template <class View>
+class NonzeroCounts {
+ public:
+  NonzeroCounts(const View& view, ThreadTeam& team) : view_(view) {
+    const std::int64_t n = view.n_nonzeros();
+    const std::int64_t n_parts = std::clamp<std::int64_t>(n / min_parallel_work, 1, 1024);
+    std::vector<char> holds_zero(static_cast<std::size_t>(n_parts));
+    team.for_each(n_parts, [&](std::int64_t part, int) {
+      const auto *begin = view.data + n * part / n_parts, *end = view.data + n * (part + 1) / n_parts;
+      holds_zero[static_cast<std::size_t>(part)] = std::find(begin, end, typename View::Value{0}) != end;
+    });
+    if (std::find(holds_zero.begin(), holds_zero.end(), 1) == holds_zero.end()) return;
+    counts_.resize(static_cast<std::size_t>(view.n_cols));
+    const auto cuts = equal_nonzero_cuts(view, n_parts);
+    team.for_each(n_parts, [&](std::int64_t part, int) {
+      for (std::int64_t j = cuts[static_cast<std::size_t>(part)]; j < cuts[static_cast<std::size_t>(part) + 1]; ++j) {
+        std::int64_t count = 0;
+        view.for_each_nonzero(j, [&](std::int32_t, double x) { count += x != 0; });
+        counts_[static_cast<std::size_t>(j)] = count;
+      }
+    });
+  }
+
+  std::int64_t operator()(std::int64_t j) const {
+    return counts_.empty() ? view_.count(j) : counts_[static_cast<std::size_t>(j)];
+  }
+
+ private:
+  const View& view_;
+  std::vector<std::int64_t> counts_;
+};
+
 // A run of columns that one executor handles at a time. Its unassigned columns are columns_[first] and the
 // n_columns - 1 after it, ascending; those of them that meet the seed stand in hit_columns_ and hit_keys_ from
 // `first` on.
@@ -168,6 +202,7 @@ class Clustering {
   const std::int64_t n_blocks_;
   ThreadTeam& team_;
   typename SeedOf<View>::Type seed_;
+  const NonzeroCounts<View> n_nonzeros_;
   std::vector<Part> parts_;
   std::vector<Histogram> histograms_;  // one per executor
   std::vector<std::int32_t> block_of_;
@@ -183,6 +218,7 @@ Clustering<View>::Clustering(const View& view, std::int64_t n_blocks, ThreadTeam
       n_blocks_(n_blocks),
       team_(team),
       seed_(view.n_rows),
+      n_nonzeros_(view, team),
       histograms_(static_cast<std::size_t>(team.size())),
       // Whoever is never taken stays in the last block.
       block_of_(static_cast<std::size_t>(view.n_cols), static_cast<std::int32_t>(n_blocks - 1)),
@@ -223,7 +259,7 @@ template <class View>
 std::int64_t Clustering<View>::densest_column() const {
   std::int64_t best = -1;
   for (const Part& part : parts_) {
-    if (part.densest >= 0 && (best < 0 || view_.count(part.densest) > view_.count(best))) best = part.densest;
+    if (part.densest >= 0 && (best < 0 || n_nonzeros_(part.densest) > n_nonzeros_(best))) best = part.densest;
   }
   return best;
 }
@@ -326,7 +362,7 @@ void Clustering<View>::find_densest(Part& part) const {
   std::int64_t most = -1;
   part.densest = -1;
   for (std::int64_t k = part.first; k < part.first + part.n_columns; ++k) {
-    const std::int64_t count = view_.count(columns_[k]);
+    const std::int64_t count = n_nonzeros_(columns_[k]);
     if (count > most) {
       most = count;
       part.densest = columns_[k];

@@ -121,6 +121,93 @@ def test_broken_index_arrays_are_refused(rng):
         as_columns(X)
 
 
+def broken(form, name, change):
+    """A small valid matrix with one of its arrays changed behind scipy's back."""
+    X = sp.csc_array(np.array([[1.0, 0, 0], [0, 2, 0], [3, 0, 4]])).asformat(form)
+    if form == "coo":
+        X.coords = tuple(
+            change(part.copy()) if name == own else part for own, part in zip(("rows", "cols"), X.coords, strict=True)
+        )
+    else:
+        setattr(X, name, change(getattr(X, name).copy()))
+    return X
+
+
+def set_to(number, dtype=np.int64):
+    def change(array):
+        array = array.astype(dtype)
+        array[-1] = number
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [("csc", "indices"), ("csr", "indices"), ("bsr", "indices"), ("coo", "rows"), ("coo", "cols")],
+)
+@pytest.mark.parametrize("number", [2**32 + 1, 2**32, 2**31, -1, -(2**32), 2**62, 3])
+def test_indices_outside_of_the_matrix_are_refused_before_they_are_narrowed(form, name, number):
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        as_columns(broken(form, name, set_to(number)))
+
+
+@pytest.mark.parametrize("form", ["csc", "csr", "bsr"])
+@pytest.mark.parametrize("number", [2**62, -1, 5, -(2**62)])
+def test_pointers_past_the_end_are_refused(form, number):
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        as_columns(broken(form, "indptr", set_to(number)))
+
+
+@pytest.mark.parametrize("form", ["csc", "csr"])
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+@pytest.mark.parametrize("dtype", [np.uint64, np.uint32, np.uint8, np.int16, np.int64, ">i4", ">i8"])
+def test_whole_numbers_of_any_type_are_accepted_as_indices(form, name, dtype):
+    X = broken(form, name, lambda array: array.astype(dtype))
+    np.testing.assert_array_equal(dense(as_columns(X)), [[1.0, 0, 0], [0, 2, 0], [3, 0, 4]])
+
+
+@pytest.mark.parametrize("form", ["csc", "csr"])
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: array.astype(np.float64),
+        lambda array: array.astype(object),
+        lambda array: array.astype("U2"),
+        lambda array: array.reshape(-1, 1),
+        lambda array: array[:-1],
+        lambda array: array[:0],
+        set_to(2**63, np.uint64),
+        set_to(2**64 - 1, np.uint64),
+    ],
+)
+def test_index_arrays_of_other_types_and_lengths_are_refused(form, name, change):
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        as_columns(broken(form, name, change))
+
+
+@pytest.mark.parametrize("number", [3, 2**32 + 1, -1])
+def test_a_lil_matrix_with_an_index_outside_is_refused(number):
+    X = sp.lil_array(np.eye(3))
+    X.rows[1] = [number]
+    with pytest.raises(ValueError, match="X is not a valid sparse matrix"):
+        as_columns(X)
+
+
+def test_what_lies_behind_the_last_pointer_does_not_matter():
+    X = broken("csc", "indices", lambda array: np.append(array.astype(np.int64), 2**40))
+    X.data = np.append(X.data, np.nan)
+    assert as_columns(X).sum() == 10
+
+
+def test_every_other_entry_of_a_buffer_can_be_a_matrix():
+    X = broken("csc", "indices", lambda array: np.repeat(array, 2)[::2])
+    X.data, X.indptr = np.repeat(X.data, 2)[::2], np.repeat(X.indptr, 2)[::2]
+    np.testing.assert_array_equal(dense(as_columns(X)), [[1.0, 0, 0], [0, 2, 0], [3, 0, 4]])
+    np.testing.assert_array_equal(dense(as_columns(X.T)), np.transpose([[1.0, 0, 0], [0, 2, 0], [3, 0, 4]]))
+
+
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_unit_columns_have_norm_one_whatever_their_size_and_empty_ones_stay_empty(kind):
     X = np.random.default_rng(0).standard_normal((30, 6)) * 10.0 ** np.array([-9, 0, 6, 0, 3, -3])

@@ -74,6 +74,13 @@ def test_stored_zeros_do_not_hide_a_copy():
     assert X.nnz == 3
 
 
+def test_stored_zeros_are_not_counted_as_nonzeros():
+    X = sp.csc_array(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    X.data[1] = 0
+    partition = bg.Partition(np.arange(2), 2)
+    assert bg.diagnose(X, partition).n_nonzeros == bg.diagnose(X.toarray(), partition).n_nonzeros == 3
+
+
 def test_copies_are_found_in_runs_of_entries_as_in_one(monkeypatch):
     data = bg.data.text_like(60, 500, 20.0, seed=3)
     X = sp.hstack([data.X, data.X[:, ::7] * -3.0], format="csc")

@@ -121,6 +121,50 @@ def test_a_broken_cache_is_made_anew(svm, reads, damage):
     assert reads == []
 
 
+@pytest.mark.parametrize("kind", ["svm", "parquet"])
+def test_no_changed_byte_of_a_cache_is_an_error_or_other_data(request, kind):
+    path = request.getfixturevalue(kind)
+    expected = bg.load(path, cache=True)
+    kept = path.with_name(path.name + ".cache.npz")
+    whole = kept.read_bytes()
+    rng = np.random.default_rng(0)
+    directory = whole.find(b"PK\x01\x02")
+    for at in [*rng.choice(directory, size=300, replace=False), *range(directory, len(whole))]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << rng.integers(8)
+        kept.write_bytes(damaged)
+        same(bg.load(path, cache=True), expected)
+
+
+@pytest.mark.parametrize(
+    ("was", "became"),
+    [
+        (b"'descr': '<f8'", b"'descr': '<f4'"),  # y and data read as half of their bytes
+        (b"\x93NUMPY\x01\x00v", b"\x93NUMPY\x01\x00u"),  # header ends a byte earlier, so data begin a byte earlier
+        (b"'shape': (3,)", b"'shape': (2,)"),
+    ],
+)
+def test_a_cache_whose_arrays_have_another_header_is_made_anew(svm, was, became):
+    expected = bg.load(svm, cache=True)
+    kept = svm.with_name("a.svm.cache.npz")
+    whole = kept.read_bytes()
+    places = [at for at in range(len(whole)) if whole.startswith(was, at)]
+    assert places
+    for at in places:
+        kept.write_bytes(whole[:at] + became + whole[at + len(was) :])
+        same(bg.load(svm, cache=True), expected)
+
+
+def test_a_cache_with_another_compression_method_is_made_anew(svm, reads):
+    expected = bg.load(svm, cache=True)
+    kept = svm.with_name("a.svm.cache.npz")
+    damaged = bytearray(kept.read_bytes())
+    damaged[damaged.find(b"PK\x01\x02") + 10] = 109
+    kept.write_bytes(damaged)
+    same(bg.load(svm, cache=True), expected)
+    assert len(reads) == 2
+
+
 def test_a_cache_that_cannot_be_written_is_a_warning(svm, monkeypatch):
     import sys
 

@@ -10,7 +10,7 @@ import pytest
 import blockgreedy as bg
 from blockgreedy.backends.reference import accept, block_greedy
 from blockgreedy.options import FamilyOptions
-from blockgreedy.theory import epsilon, max_safe_blocks_per_iter, rate_bound, rho_block
+from blockgreedy.theory import epsilon, max_safe_blocks_per_iter, norm_ratio, rate_bound, rho_block
 from conftest import LOSSES, random_targets
 
 
@@ -99,7 +99,8 @@ def test_theorem_1_bounds_the_expected_error_over_all_courses_of_least_squares(s
     assert epsilon(P, B, rho) < 1
     options = FamilyOptions(B, P, update="add", greedy_rule="step")
     means, radius, least = every_course(problem, [partition.members(b) for b in range(B)], options, n_iter=5)
-    bounds = [rate_bound(k, P, B, rho, radius=radius, smoothness=1 / 15) for k in range(1, 6)]
+    rule = {"greedy_rule": "step", "norm_ratio": 1.0}
+    bounds = [rate_bound(k, P, B, rho, radius=radius, smoothness=1 / 15, **rule) for k in range(1, 6)]
     assert np.all(means - least <= bounds)
     assert np.all(np.diff(means) < 0)
 
@@ -125,10 +126,82 @@ def test_corollary_bounds_the_error_of_thread_greedy_where_rho_block_is_below_2(
     radius = max(float(np.abs(w - minimiser).sum()) for w in iterates)
     error = solution.trace["objective"] - problem.objective(minimiser)
     k = solution.trace["iteration"].astype(int)
-    bounds = [rate_bound(i, B, B, rho, radius=radius, smoothness=1 / 200) for i in k[1:]]
+    rule = {"greedy_rule": "step", "norm_ratio": 1.0}
+    bounds = [rate_bound(i, B, B, rho, radius=radius, smoothness=1 / 200, **rule) for i in k[1:]]
     assert len(k) > 10
     assert np.all(error[1:] <= np.array(bounds) + 1e-14)
     assert bounds[-1] < error[0]  # it says something
+
+
+def orthogonal_columns(rng, norms):
+    return np.linalg.qr(rng.normal(size=(len(norms), len(norms))))[0] * norms
+
+
+def course_of(problem, partition, rule, n_iter):
+    """(error after each iteration of all blocks, R₁ in the weights of columns at norm 1), without regularisation."""
+    X = np.asarray(problem.X)
+    norms, minimiser = np.linalg.norm(X, axis=0), np.linalg.lstsq(X, problem.y, rcond=None)[0]
+    B = partition.n_blocks
+    course = block_greedy(problem, partition.block_of, FamilyOptions(B, B, update="add", greedy_rule=rule))
+    iterates = [np.zeros(len(norms)), *(w for w, _ in itertools.islice(course, n_iter))]
+    radius = max(float(np.sum(norms * np.abs(w - minimiser))) for w in iterates)
+    return np.array([problem.objective(w) for w in iterates[1:]]) - problem.objective(minimiser), radius
+
+
+def test_short_columns_first_is_beyond_theorem_1_and_within_the_bound_for_steps():
+    """Twelve columns of norm 1e-3 and one of norm 1, orthogonal: the largest steps are on those that matter least."""
+    rng = np.random.default_rng(0)
+    norms = np.r_[np.full(12, 1e-3), 1.0]
+    X = orthogonal_columns(rng, norms)
+    problem = bg.Problem(X, X @ np.r_[np.full(12, 2.0), 1.0], alpha=0.0)
+    partition = bg.Partition(np.zeros(13, dtype=int), 1)
+    error, radius = course_of(problem, partition, "step", 12)
+    asked = {"radius": radius, "smoothness": 1 / 13}
+    assert error[-1] > rate_bound(12, 1, 1, 1.0, **asked)  # of "gain": this run is not covered
+    ratio = norm_ratio(X, partition)
+    assert ratio == pytest.approx(1000)
+    assert error[-1] <= rate_bound(12, 1, 1, 1.0, greedy_rule="step", norm_ratio=ratio, **asked)
+    error, radius = course_of(problem, partition, "gain", 12)
+    assert error[-1] <= rate_bound(12, 1, 1, 1.0, radius=radius, smoothness=1 / 13)
+
+
+@pytest.mark.parametrize("rule", ["gain", "step"])
+@pytest.mark.parametrize("seed", range(40))
+def test_no_random_columns_of_any_norms_break_the_rate(rule, seed):
+    rng = np.random.default_rng(300 + seed)
+    B, n_short = int(rng.integers(1, 4)), int(rng.integers(1, 7))
+    p = B * (n_short + 1)
+    norms = np.tile(np.r_[np.full(n_short, 10.0 ** -rng.uniform(0, 4)), 1.0], B)
+    norms *= 10 ** (rng.uniform(-1, 1, size=p) * rng.choice([0, 1]))
+    X = orthogonal_columns(rng, norms)
+    X += rng.choice([0, 0.02]) * norms * rng.normal(size=(p, p))
+    w = rng.uniform(0.5, 2, size=p) / norms ** rng.choice([0, 0.5, 1])
+    problem = bg.Problem(X, X @ w, alpha=0.0)
+    partition = bg.make_partition(X, n_blocks=B, kind="contiguous")
+    rho = rho_block(X, partition).upper.value
+    if epsilon(B, B, rho) >= 1:
+        pytest.skip("rho_block is 2 or more: the theorem says nothing")
+    error, radius = course_of(problem, partition, rule, 3 * p)
+    asked = {"radius": radius, "smoothness": 1 / p, "greedy_rule": rule, "norm_ratio": norm_ratio(X, partition)}
+    bounds = [rate_bound(k, B, B, rho, **asked) for k in range(1, 3 * p + 1)]
+    assert np.all(error <= np.array(bounds) * (1 + 1e-9) + 1e-14 * problem.objective(np.zeros(p)))
+
+
+def test_the_ratio_of_norms_is_taken_within_blocks():
+    X = np.array([[1.0, 0.0, 5.0, 0.0, 3.0], [0.0, 4.0, 0.0, 0.0, 0.0]])
+    assert norm_ratio(X, bg.Partition([0, 0, 1, 1, 1], 2)) == 4
+    assert norm_ratio(X, bg.Partition([0, 1, 2, 3, 2], 4)) == pytest.approx(5 / 3)  # block 3 holds the empty column
+    with pytest.raises(ValueError, match="X has 5 features, the partition has 2"):
+        norm_ratio(X, bg.Partition([0, 1], 2))
+
+
+def test_the_rule_of_steps_needs_the_ratio_of_norms():
+    with pytest.raises(ValueError, match="greedy_rule='step' needs norm_ratio"):
+        rate_bound(1, 1, 1, 1.0, radius=1.0, greedy_rule="step")
+    with pytest.raises(ValueError, match=r"norm_ratio=0\.5 must be a number of at least 1"):
+        rate_bound(1, 1, 1, 1.0, radius=1.0, greedy_rule="step", norm_ratio=0.5)
+    with pytest.raises(ValueError, match="greedy_rule='best' is not known; use one of 'gain', 'step'"):
+        rate_bound(1, 1, 1, 1.0, radius=1.0, greedy_rule="best")
 
 
 def test_a_run_beyond_the_safe_p_diverges_and_one_within_it_does_not():

@@ -285,6 +285,10 @@ def test_shotgun_is_safe_below_one_more_than_p_over_rho(p, data):
     assert safe <= math.ceil(1 + (p - 1) / max(rho - 1, 1e-300))
 
 
+def test_an_epsilon_of_1_that_rounding_makes_smaller_is_not_safe():
+    assert max_safe_blocks_per_iter(8, np.nextafter(8, 0)) == max_safe_blocks_per_iter(8, 8.0) == 1
+
+
 def test_rate_bound_is_theorem_1_and_its_corollary():
     assert rate_bound(10, 2, 5, 2.0, radius=3.0, smoothness=0.25) == pytest.approx(
         2 * 0.25 * 5 * 9 / ((1 - 1 / 4) * 2 * 10)

@@ -25,10 +25,11 @@ std::vector<std::int64_t> block_sizes(const std::int32_t* block_of, std::int64_t
 std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed);
 
 // The paper's Algorithm 2 for 1 <= n_blocks <= n_cols, with block sizes by block_start. Block after block: the
-// seed is the unassigned feature with most stored entries, and the block takes the unassigned features with the
-// largest |x_seed·x_j|, the seed being a candidate like any other; all ties go to the lowest index. The last
-// block takes the rest. Returns the block of each feature, the same for any number of threads, or nothing when
-// the team was asked to stop. Needs at most 20 bytes per feature and 9 per row beside the matrix.
+// seed is the unassigned feature with most nonzeros (stored zeros are none), and the block takes the unassigned
+// features with the largest |x_seed·x_j|, the seed being a candidate like any other; all ties go to the lowest index.
+// The last block takes the rest. Returns the block of each feature, the same for any number of threads, or nothing
+// when the team was asked to stop. Needs at most 20 bytes per feature (28 where zeros are stored) and 9 per row
+// beside the matrix.
 std::vector<std::int32_t> cluster_features(const Matrix& matrix, std::int64_t n_blocks, ThreadTeam& team);
 
 }  // namespace blockgreedy

@@ -1,4 +1,7 @@
-"""The arguments of a Problem, checked: what is wrong, where, and what is accepted."""
+"""The arguments of a Problem, checked: what is wrong, where, and what is accepted.
+
+Vectors are copies, so that the problem stays what it was when the caller's arrays change.
+"""
 
 from __future__ import annotations
 
@@ -7,60 +10,96 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.options import flag, number, shown
+from blockgreedy.reals import as_array, is_missing, is_number, real_array
+
+__all__ = [
+    "bound",
+    "feature_weights",
+    "flag",
+    "labels",
+    "non_negative",
+    "point",
+    "row_offset",
+    "row_weights",
+    "targets",
+]
+
 Array = NDArray[np.float64]
 
 
 def non_negative(name: str, value: float) -> float:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not (np.isfinite(number) and number >= 0):
-        raise ValueError(f"{name}={value!r} must be a finite number of at least 0")
-    return number
+        finite = number(name, value)
+    except ValueError:
+        finite = float("nan")
+    if not (np.isfinite(finite) and finite >= 0):
+        raise ValueError(f"{name}={shown(value)} must be a finite number of at least 0")
+    return finite
 
 
 def point(name: str, values: ArrayLike, length: int) -> Array:
-    array = np.asarray(values, dtype=np.float64)
+    """Not copied: it is looked at and forgotten."""
+    array = real_array(name, values)
     if array.shape != (length,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({length},)")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def labels(y: ArrayLike, n: int) -> NDArray[Any]:
+    """One number, boolean or text per row, none of them missing."""
+    array = as_array("y", y)
+    if array.shape != (n,):
+        raise ValueError(f"y has shape {array.shape}, expected ({n},): one target per row of X")
+    if array.dtype.kind == "O":
+        for i, label in enumerate(array):
+            if is_missing(label):
+                raise ValueError(f"y[{i}] is {shown(label)}; drop the rows without a target first")
+        if all(map(is_number, array)):
+            array = np.array(array.tolist())  # in the type that the numbers have
+    if array.dtype.kind == "f":
+        _all_finite("y", array)
     return array
 
 
 def targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[Any] | None]:
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape}, expected ({n},): one target per row of X")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("y holds NaN or infinite values")
+    given = labels(y, n)
     if not is_classifier:
-        if labels.dtype.kind not in "biuf":
+        if any(isinstance(label, (str, bytes)) for label in given[:1]):
             raise TypeError(
-                f"y has dtype {labels.dtype}; a regression loss needs numbers, a classification loss takes text"
+                f"y has dtype {given.dtype}; a regression loss needs numbers, a classification loss takes text"
             )
-        return np.ascontiguousarray(labels, dtype=np.float64), None
-    classes = np.unique(labels)
-    if len(classes) == 1 and labels.dtype.kind in "iuf" and abs(classes[0]) == 1:
-        classes = np.array([-1, 1], dtype=classes.dtype if labels.dtype.kind != "u" else np.int64)
+        return _all_finite("y", np.array(real_array("y", given), dtype=np.float64)), None
+    if given.dtype.kind not in "biufUSTO":
+        raise TypeError(f"y has dtype {given.dtype}; a classification loss takes numbers, booleans or text")
+    try:
+        classes = np.unique(given)
+    except TypeError as error:
+        raise TypeError(f"y holds values of different kinds, which have no order: {error}") from error
+    if len(classes) == 1 and given.dtype.kind in "iuf" and abs(classes[0]) == 1:
+        classes = np.array([-1, 1], dtype=classes.dtype if given.dtype.kind != "u" else np.int64)
     if len(classes) != 2:
-        shown = ", ".join(map(repr, classes[:5].tolist()))
+        first = ", ".join(map(shown, classes[:5].tolist()))
         raise ValueError(
-            f"y holds {len(classes)} distinct value(s) ({shown}{', …' if len(classes) > 5 else ''}); "
+            f"y holds {len(classes)} distinct value(s) ({first}{', …' if len(classes) > 5 else ''}); "
             "a classification loss needs exactly two"
         )
-    return np.where(labels == classes[1], 1.0, -1.0), classes
+    return np.where(given == classes[1], 1.0, -1.0), classes
 
 
 def _per_row(name: str, values: ArrayLike, n: int) -> Array:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} holds something that is not a number; it takes {n} numbers, one per row") from None
+    array = real_array(name, values)
     if array.shape != (n,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({n},): one number per row of X")
+    return _all_finite(name, np.array(array, dtype=np.float64))
+
+
+def _all_finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if not np.all(np.isfinite(array)):
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise ValueError(f"{name}[{bad}] is {array[bad]}; every value must be finite")
+        raise ValueError(
+            f"{name} holds NaN or infinite values: {name}[{bad}] is {array[bad]}; every value must be finite"
+        )
     return array
 
 
@@ -84,23 +123,20 @@ def row_weights(sample_weight: ArrayLike | None, n: int) -> Array | None:
 def row_offset(offset: ArrayLike | None, n: int) -> Array | None:
     if offset is None:
         return None
-    values = _per_row("offset", np.full(n, offset) if np.ndim(offset) == 0 else offset, n)
-    return values.copy() if np.any(values) else None
-
-
-def flag(name: str, value: bool) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name}={value!r} must be True or False")
-    return bool(value)
+    given = real_array("offset", offset)
+    values = _per_row("offset", np.full(n, given) if given.ndim == 0 else given, n)
+    return values if np.any(values) else None
 
 
 def feature_weights(weights: ArrayLike | None, p: int) -> Array | None:
     if weights is None:
         return None
-    u = np.ascontiguousarray(point("penalty_weights", weights, p))
-    if np.any(np.isnan(u)) or np.any(u < 0):
+    u = point("penalty_weights", weights, p).copy()
+    bad = np.flatnonzero(~(u >= 0))
+    if len(bad):
         raise ValueError(
-            "penalty_weights must be at least 0 (0 = unpenalised, inf = excluded); negative or NaN found"
+            f"penalty_weights must be at least 0 (0 = unpenalised, inf = excluded); "
+            f"penalty_weights[{bad[0]}] is {u[bad[0]]}"
         )
     return u
 
@@ -109,9 +145,10 @@ def bound(name: str, bound: ArrayLike | None, p: int, side: float) -> float | Ar
     """A scalar when all features share it. side is -1 for lower, +1 for upper."""
     if bound is None:
         return side * float("inf")
-    values = np.asarray(bound, dtype=np.float64)
-    if values.ndim > 0:
-        values = np.ascontiguousarray(point(name, values, p))
-    if np.any(np.isnan(values)) or np.any(side * values < 0):
-        raise ValueError(f"{name} must satisfy lower ≤ 0 ≤ upper; got a value on the other side of 0, or NaN")
+    values = real_array(name, bound)
+    values = values.astype(np.float64) if values.ndim == 0 else point(name, values, p).copy()
+    bad = np.flatnonzero(~(side * values >= 0))
+    if len(bad):
+        which = f"{name}[{bad[0]}] is {values[bad[0]]}" if values.ndim else f"{name} is {values}"
+        raise ValueError(f"{name} must satisfy lower ≤ 0 ≤ upper; {which}")
     return float(values) if values.ndim == 0 else values

@@ -9,18 +9,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import find_fault, transpose_rows
+from blockgreedy.reals import as_array, real_array
 
 Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the two share methods
 
 _MAX_ROWS = 2**31 - 1
+_MAX_POINTER = 2**63 - 1
 
 
 def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     """X as canonical CSC (sorted, no duplicates, int32 rows) or Fortran-ordered array; copies only if it must.
 
     Accepts scipy sparse matrices and arrays of any format with int32 or int64 indices, and anything NumPy
-    turns into a 2-D array. float32 and float64 are kept, other real types become float64. NaN, infinities and
-    wrong shapes are refused.
+    turns into a 2-D array of real numbers, tables of numbers included. float32 and float64 are kept, other real types
+    become float64. NaN, infinities, wrong shapes and indices outside of the matrix are refused.
     """
     columns: Any
     is_sparse: bool = sp.issparse(X)
@@ -39,8 +41,7 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     if fault == "finite":
         raise ValueError("X holds NaN or infinite values; replace or drop them first")
     if fault:
-        broken = "indptr" if fault == "indptr" else "indices"
-        raise ValueError(f"X is not a valid sparse matrix: its {broken} are broken")
+        raise _broken("indptr" if fault == "indptr" else "indices")
     return columns
 
 
@@ -62,6 +63,19 @@ def column_norms(columns: Columns) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(squares))
 
 
+def without_stored_zeros(columns: Columns) -> Columns:
+    """The same columns, sparse ones with nonzeros alone; a copy where a zero is stored."""
+    if not sp.issparse(columns):
+        return columns
+    csc: Any = columns
+    if np.all(csc.data):
+        return csc
+    csc = csc.copy()
+    csc.eliminate_zeros()
+    csc.indices = csc.indices.astype(np.int32, copy=False)  # copy() gives indices the type of indptr
+    return csc
+
+
 def unit_columns(X: Any, n_threads: int | None = None) -> Columns:
     """X with columns of norm 1, as the paper's theory has them; empty columns stay zero. A copy."""
     columns = as_columns(X, n_threads)
@@ -71,7 +85,7 @@ def unit_columns(X: Any, n_threads: int | None = None) -> Columns:
         return np.asfortranarray(columns * inverse, dtype=columns.dtype)
     csc: Any = columns
     scale = np.repeat(inverse, np.diff(csc.indptr)).astype(csc.dtype)
-    return _assemble(csc.data * scale, csc.indices, csc.indptr, csc.shape)
+    return _assemble(sp.csc_array, csc.data * scale, csc.indices, csc.indptr, csc.shape)
 
 
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -83,17 +97,20 @@ def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _dense_columns(X: Any) -> NDArray[Any]:
-    array = np.asarray(X)
+    array = as_array("X", X)
     if array.ndim != 2:
         raise ValueError(f"X has {array.ndim} dimension(s), expected 2 (samples × features)")
-    return np.asfortranarray(array, dtype=_real_dtype(array.dtype))
+    names = getattr(X, "columns", None)  # of a table
+    names = None if names is None or len(names) != array.shape[1] else list(names)
+    real = real_array("X", array, names)
+    return np.asfortranarray(real, dtype=_real_dtype(real.dtype))
 
 
 def _columns_of_rows(X: Any, n_threads: int | None) -> tuple[sp.csc_array, str]:
     """CSR, what most users hold, turned by all threads and checked on the way."""
-    dtype = _checked(X)
-    data, indices, indptr, fault = transpose_rows(X if X.dtype == dtype else X.astype(dtype), n_threads)
-    return _assemble(data, indices, indptr, X.shape), fault
+    rows: Any = _compressed(X, sp.csr_array, X.shape[0])
+    data, indices, indptr, fault = transpose_rows(rows, n_threads)
+    return _assemble(sp.csc_array, data, indices, indptr, X.shape), fault
 
 
 def _checked(X: Any) -> np.dtype[Any]:
@@ -105,19 +122,73 @@ def _checked(X: Any) -> np.dtype[Any]:
     return _real_dtype(X.dtype)
 
 
-def _sparse_columns(X: Any) -> sp.csc_array:
+def _sparse_columns(X: Any) -> Columns:
     dtype = _checked(X)
-    if X.format == "coo":  # tocsc would add duplicates up in X's own type, which may overflow
-        X = X.astype(dtype, copy=False)
-    csc = X.tocsc()
-    indices = csc.indices.astype(np.int32, copy=False)
-    indptr = csc.indptr if csc.indptr.dtype in (np.int32, np.int64) else csc.indptr.astype(np.int64)
-    data = csc.data.astype(dtype, copy=False)
-    return _assemble(data, indices, indptr, X.shape)
-
-
-def _assemble(data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> sp.csc_array:
-    """A csc_array on exactly these buffers (the constructor may copy or change index types)."""
-    columns = sp.csc_array(shape, dtype=data.dtype)
-    columns.data, columns.indices, columns.indptr = data, indices, indptr
+    columns: Any = _compressed(X if X.format == "csc" else _from_entries(X, dtype), sp.csc_array, X.shape[1])
+    if columns.indices.dtype != np.int32:
+        _in_range(columns.indices, X.shape[0])
+        columns.indices = columns.indices.astype(np.int32)
     return columns
+
+
+def _compressed(X: Any, form: Any, n_pointers: int) -> Any:
+    """CSC or CSR on X's own buffers where they can be used, with lengths and types that the core can rely on.
+
+    scipy checks none of this when arrays of a matrix are replaced or changed in place.
+    """
+    dtype = _checked(X)
+    indices, indptr = _whole_numbers(X.indices, "indices"), _whole_numbers(X.indptr, "indptr")
+    if np.ndim(X.data) != 1:
+        raise _broken("data", f" (of shape {np.shape(X.data)})")
+    if len(indptr) != n_pointers + 1 or not 0 <= indptr[-1] <= min(len(indices), len(X.data)):
+        raise _broken("indptr")
+    end = int(indptr[-1])  # buffers may be longer
+    return _assemble(form, np.ascontiguousarray(X.data[:end], dtype=dtype), indices[:end], indptr, X.shape)
+
+
+def _from_entries(X: Any, dtype: np.dtype[Any]) -> sp.csc_array:
+    """CSC of any other format, by way of single entries, whose places scipy's conversion trusts blindly."""
+    if X.format == "bsr":  # scipy narrows these two on the way to single entries
+        _in_range(_whole_numbers(X.indices, "indices"), X.shape[1] // X.blocksize[1])
+    if X.format == "lil":
+        _in_range(np.array([end for row in X.rows if row for end in (min(row), max(row))]), X.shape[1])
+    try:
+        entries = X.tocoo()
+        rows, cols = _whole_numbers(entries.row, "rows"), _whole_numbers(entries.col, "columns")
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise ValueError(f"X is not a valid sparse matrix: {error}") from error
+    if not len(rows) == len(cols) == len(entries.data):
+        raise _broken("rows, columns and values")
+    _in_range(rows, X.shape[0])
+    _in_range(cols, X.shape[1])
+    # in the final type: tocsc adds duplicates up, which may overflow in X's own
+    return sp.coo_array((entries.data.astype(dtype, copy=False), (rows, cols)), shape=X.shape).tocsc()
+
+
+def _whole_numbers(values: Any, what: str) -> NDArray[Any]:
+    """Row numbers, column numbers or pointers, in a type that the core reads: int32 or int64."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array.dtype == np.uint64 and np.any(array > _MAX_POINTER)):
+        raise ValueError(
+            f"X is not a valid sparse matrix: its {what} have dtype {array.dtype} and shape {array.shape}; "
+            "they must be whole numbers in one dimension, within int64"
+        )
+    known = array.dtype in (np.dtype(np.int32), np.dtype(np.int64))
+    return np.ascontiguousarray(array, dtype=array.dtype if known else np.int64)
+
+
+def _in_range(numbers: NDArray[Any], end: int) -> None:
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= end):
+        bad = numbers[(numbers < 0) | (numbers >= end)][0]
+        raise _broken("indices", f" ({bad} is not in 0..{end - 1})")
+
+
+def _broken(what: str, how: str = "") -> ValueError:
+    return ValueError(f"X is not a valid sparse matrix: its {what} are broken{how}")
+
+
+def _assemble(form: Any, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+    """A csc_array or csr_array on exactly these buffers (the constructor may copy or change index types)."""
+    matrix = form(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix

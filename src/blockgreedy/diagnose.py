@@ -11,7 +11,7 @@ import numpy as np
 
 from blockgreedy.columns import as_columns
 from blockgreedy.duplicates import Duplicates, find_duplicates
-from blockgreedy.options import whole
+from blockgreedy.options import shown, whole
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.spectrum import UnitColumns
 from blockgreedy.theory import BUDGET, Bound, RhoBlock, epsilon, max_safe_blocks_per_iter, rho_block
@@ -142,9 +142,10 @@ def diagnose(
     blocks_per_iter : P, at which epsilon is given (default: all blocks, thread-greedy)
     center, budget, seed, n_threads : see ``theory.rho_block``
     """
-    named = {partition.kind: partition} if isinstance(partition, Partition) else dict(partition)
-    if not named or not all(isinstance(blocks, Partition) for blocks in named.values()):
-        raise TypeError("partition must be a Partition or a mapping of names to Partitions")
+    named = {partition.kind: partition} if isinstance(partition, Partition) else partition
+    is_mapping = isinstance(named, Mapping) and len(named) > 0
+    if not is_mapping or not all(isinstance(blocks, Partition) for blocks in named.values()):
+        raise TypeError(f"partition={shown(partition)} must be a Partition or a mapping of names to Partitions")
     columns = as_columns(X, n_threads)
     unit = UnitColumns(columns, center=center, n_threads=n_threads)
     duplicates = find_duplicates(columns, n_threads) if center else unit.copies
@@ -155,7 +156,7 @@ def diagnose(
     facts: dict[str, Any] = {
         "n_samples": unit.n_samples,
         "n_features": unit.n_features,
-        "n_nonzeros": int(columns.nnz) if unit.is_sparse else int(np.count_nonzero(columns)),
+        "n_nonzeros": int(np.count_nonzero(columns.data if unit.is_sparse else columns)),
         "n_empty": int(np.count_nonzero(unit.scale == 0)),
         "center": bool(center),
         "duplicates": duplicates,
@@ -174,8 +175,8 @@ def _diagnose_one(
     budget: float,
     seed: int,
 ) -> BlockDiagnosis:
-    P = partition.n_blocks if blocks_per_iter is None else blocks_per_iter
-    whole("blocks_per_iter", P, 1, partition.n_blocks)
+    asked = partition.n_blocks if blocks_per_iter is None else blocks_per_iter
+    P = whole("blocks_per_iter", asked, 1, partition.n_blocks)
     loads = partition.nonzeros(X)
     mass = None if y is None else partition.mass(X, y)
     return BlockDiagnosis(

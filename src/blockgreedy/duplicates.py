@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.columns import Columns, as_columns, column_norms
+from blockgreedy.columns import Columns, as_columns, column_norms, without_stored_zeros
 
 Array = NDArray[np.float64]
 
@@ -52,10 +52,7 @@ def find_duplicates(X: Any, n_threads: int | None = None) -> Duplicates:
     Copies have the same pattern of nonzeros and, at norm 1, the same |product| with any vector. Columns are sorted
     by a hash of the one and by the other, and neighbours that agree in both are compared entry by entry.
     """
-    columns: Any = as_columns(X, n_threads)
-    if _is_sparse(columns) and not np.all(columns.data):
-        columns = columns.copy()
-        columns.eliminate_zeros()
+    columns: Any = without_stored_zeros(as_columns(X, n_threads))
     norms = column_norms(columns)
     filled = np.flatnonzero(norms)
     tolerance = 16 * float(np.finfo(columns.dtype).eps)

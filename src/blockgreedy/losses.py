@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
+from blockgreedy.options import number, one_of, shown
+
 Array = NDArray[np.float64]
 
 
@@ -148,10 +150,11 @@ LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (Squared, Logistic,
 
 
 def make_loss(name: str, huber_delta: float) -> Loss:
-    if name not in LOSSES:
-        raise ValueError(f"loss={name!r} is not known; use one of {', '.join(map(repr, LOSSES))}")
-    if name == "huber":
-        if not (np.isfinite(huber_delta) and huber_delta > 0):
-            raise ValueError(f"huber_delta={huber_delta!r} must be a finite number above 0")
-        return Huber(delta=float(huber_delta))
-    return LOSSES[name]()
+    one_of("loss", name, LOSSES)
+    try:
+        delta = number("huber_delta", huber_delta)
+    except ValueError:
+        delta = float("nan")
+    if not (np.isfinite(delta) and delta > 0):
+        raise ValueError(f"huber_delta={shown(huber_delta)} must be a finite number above 0")
+    return Huber(delta=delta) if name == "huber" else LOSSES[name]()

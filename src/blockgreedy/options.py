@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import numpy as np
 
 Update = Literal["add", "line-search", "sweep", "joint"]
 GreedyRule = Literal["gain", "step"]
@@ -17,6 +21,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "greedy": {"n_blocks": 1, "blocks_per_iter": 1},
     "thread-greedy": {"blocks_per_iter": "B"},
 }
+_LARGEST = 2**63 - 1  # what the core and NumPy can count to
 _DEFAULT_BLOCKS = 32
 _DEFAULT_SHOTGUN = 8
 
@@ -41,13 +46,12 @@ class FamilyOptions:
         if self.max_sweeps is not None:
             whole("max_sweeps", self.max_sweeps, 1, 2**31)
         whole("seed", self.seed, 0, 2**64 - 1)
-        _one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
-        _one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
-        _one_of("scan", self.scan, ("slices", "blocks"))
+        one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
+        one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
+        one_of("scan", self.scan, ("slices", "blocks"))
         if not number("inner_tol", self.inner_tol) > 0:
-            raise ValueError(f"inner_tol={self.inner_tol!r} must be above 0")
-        if not isinstance(self.atomic, bool):
-            raise ValueError(f"atomic={self.atomic!r} must be True or False")
+            raise ValueError(f"inner_tol={shown(self.inner_tol)} must be above 0")
+        object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
 
@@ -67,39 +71,68 @@ class FamilyOptions:
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
-    if not is_whole or value < least or (most is not None and value > most):
+    try:
+        found = None if isinstance(value, bool) or getattr(value, "ndim", 0) != 0 else operator.index(value)
+    except Exception:  # a type's own __index__ can raise anything
+        found = None
+    if found is None or not least <= found <= (_LARGEST if most is None else most):
+        if most is None and found is not None and found > _LARGEST:
+            most = _LARGEST
         wanted = f"from {least} to {most}" if most is not None else f"of at least {least}"
-        raise ValueError(f"{name}={value!r} must be a whole number {wanted}")
-    return int(value)
+        raise ValueError(f"{name}={shown(value)} must be a whole number {wanted}")
+    return found
 
 
 def number(name: str, value: Any) -> float:
+    """One real number. Text, truth values and what float() would lose a part of (complex numbers, dates) are none."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
     try:
+        if isinstance(value, (bool, str, bytes, bytearray)) or kind not in "iuf" or getattr(value, "ndim", 0) != 0:
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r} must be a number") from None
+    except Exception:  # a type's own __float__ can raise anything
+        raise ValueError(f"{name}={shown(value)} must be a number") from None
 
 
-def _one_of(name: str, value: str, accepted: tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise ValueError(f"{name}={value!r} is not known; use one of {', '.join(map(repr, accepted))}")
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name}={shown(value)} must be True or False")
+    return bool(value)
+
+
+def may_call(name: str, value: Any) -> None:
+    if value is not None and not callable(value):
+        raise ValueError(f"{name}={shown(value)} must be a function, or None")
+
+
+def one_of(name: str, value: Any, accepted: Iterable[str]) -> str:
+    accepted = tuple(accepted)
+    if not isinstance(value, str) or value not in accepted:
+        raise ValueError(f"{name}={shown(value)} is not known; use one of {', '.join(map(repr, accepted))}")
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value for a message: on one line, and short."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a whole number of 5,000 digits has no text in Python
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def resolve_blocks(
     method: str, n_features: int, n_blocks: int | None, blocks_per_iter: int | None, from_partition: int | None
 ) -> tuple[int, int]:
     """(B, P) from the preset, what was asked for and the partition's number of blocks, or a clear refusal."""
-    if method not in PRESETS:
-        raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, PRESETS))}")
-    fixed = PRESETS[method]
+    fixed = PRESETS[one_of("method", method, PRESETS)]
     if from_partition is not None:
-        if n_blocks is not None and n_blocks != from_partition:
+        if n_blocks is not None and whole("n_blocks", n_blocks, 1) != from_partition:
             raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {from_partition} blocks")
         n_blocks = from_partition
     if "n_blocks" in fixed:
         wanted = n_features if fixed["n_blocks"] == "p" else fixed["n_blocks"]
-        if n_blocks is not None and n_blocks != wanted:
+        if n_blocks is not None and whole("n_blocks", n_blocks, 1) != wanted:
             raise ValueError(
                 f"method={method!r} fixes n_blocks at {wanted}, got {n_blocks}; use method='block-greedy'"
             )
@@ -109,7 +142,7 @@ def resolve_blocks(
     n_blocks = whole("n_blocks", n_blocks, 1, n_features)
     if "blocks_per_iter" in fixed:
         wanted = n_blocks if fixed["blocks_per_iter"] == "B" else fixed["blocks_per_iter"]
-        if blocks_per_iter is not None and blocks_per_iter != wanted:
+        if blocks_per_iter is not None and whole("blocks_per_iter", blocks_per_iter, 1) != wanted:
             raise ValueError(
                 f"method={method!r} fixes blocks_per_iter at {wanted}, got {blocks_per_iter}; "
                 "use method='block-greedy'"

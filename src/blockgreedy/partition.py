@@ -2,7 +2,8 @@
 
     blocks = make_partition(X, y, n_blocks=32, kind="balanced")
 
-"balanced" blocks have equally many nonzeros and equal gradient mass. The other kinds have p/B features each: the
+"balanced" blocks have equally many nonzeros (of a dense array equally many entries, since a scan reads them all) and
+equal gradient mass. The other kinds have p/B features each: the
 first p mod B blocks have ⌈p/B⌉, the rest ⌊p/B⌋.
 """
 
@@ -16,12 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from blockgreedy import _core
+from blockgreedy.arguments import labels
 from blockgreedy.backends.cpu import core_matrix, resolve_threads
-from blockgreedy.columns import as_columns, column_norms
+from blockgreedy.columns import as_columns, column_norms, without_stored_zeros
 from blockgreedy.files import replacing
+from blockgreedy.options import one_of, whole
 from blockgreedy.problem import Problem
+from blockgreedy.reals import as_array, real_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,14 +55,14 @@ class Partition:
             raise ValueError(
                 f"block_of has shape {given.shape} and dtype {given.dtype}; it must hold one integer per feature"
             )
-        _check_n_blocks(self.n_blocks, given.size)
+        n_blocks = _check_n_blocks(self.n_blocks, given.size)
         if given.dtype == np.int32 and not given.flags.writeable and _owns_memory(given):
             block_of = given  # nobody can change it: no copy
         else:
             block_of = self._check_range(given).astype(np.int32)  # the caller's own array stays writeable
             block_of.flags.writeable = False
         object.__setattr__(self, "block_of", block_of)
-        object.__setattr__(self, "n_blocks", int(self.n_blocks))
+        object.__setattr__(self, "n_blocks", n_blocks)
         sizes = self.sizes
         if sizes.sum() < block_of.size:
             self._check_range(block_of)
@@ -186,14 +191,10 @@ def gradient_mass(X: Any, y: Any) -> NDArray[np.float64]:
 
 def as_target(y: Any, n_samples: int) -> NDArray[np.float64]:
     """y as the first gradient sees it: two values become -1 and +1, as for the classification losses."""
-    labels = np.asarray(y)
-    if labels.dtype.kind in "US":
-        labels = np.unique(labels, return_inverse=True)[1]
-    target = np.asarray(labels, dtype=np.float64)
-    if target.shape != (n_samples,):
-        raise ValueError(f"y has shape {target.shape}, expected ({n_samples},): one target per row of X")
-    if not np.all(np.isfinite(target)):
-        raise ValueError("y holds NaN or infinite values; replace or drop them first")
+    given = labels(y, n_samples)
+    if given.dtype.kind in "UST" or (given.dtype.kind == "O" and all(isinstance(label, str) for label in given)):
+        given = np.unique(given, return_inverse=True)[1]
+    target = np.asarray(real_array("y", given), dtype=np.float64)
     low, high = target.min(), target.max()
     two_valued = low < high and np.all((target == low) | (target == high))
     return np.where(target == high, 1.0, -1.0) if two_valued else target
@@ -216,26 +217,24 @@ def make_partition(
     y : targets, unless X is a Problem; "balanced" uses them, and spreads features evenly where there are none
     n_blocks : from 1 to the number of features
     kind : "random" cuts a random permutation of the features, "contiguous" cuts their own order, "clustered"
-        is the paper's Algorithm 2: blocks of features with large inner products, grown around the densest;
+        is the paper's Algorithm 2: blocks of features with large inner products, grown around the one with the most
+        nonzeros, whether X is sparse or dense;
         "balanced" keeps features together that occur in the same rows (or, where they fill a third of the rows or
         more, correlate), and gives all blocks equally many nonzeros and equal gradient mass
     seed : of "random" and "balanced"
     n_threads : for "clustered" and "balanced"; the result does not depend on it
     """
-    make = KINDS.get(kind)
-    if make is None:
-        raise ValueError(f"kind={kind!r} is not known; accepted are {', '.join(map(repr, KINDS))}")
+    make = KINDS[one_of("kind", kind, KINDS)]
     if isinstance(X, Problem):
         if y is not None:
             raise ValueError("y must not be given with a Problem, which has its own")
         X, y = _Checked(X.X), X.y
-    shape = np.shape(X)
+    knows_shape: bool = isinstance(X, _Checked) or issparse(X)
+    shape = X.shape if knows_shape else as_array("X", X).shape
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimension(s), expected 2 (samples × features)")
-    _check_n_blocks(n_blocks, shape[1])
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed={seed!r} must be a whole number in 0..2**64-1")
-    return make(X, y, int(n_blocks), int(seed), n_threads)
+    n_blocks = _check_n_blocks(n_blocks, shape[1])
+    return make(X, y, n_blocks, whole("seed", seed, 0, 2**64 - 1), n_threads)
 
 
 def _random(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
@@ -254,7 +253,7 @@ def _clustered(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) 
 
 def _balanced(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
     threads = resolve_threads(n_threads)
-    columns = _columns(X, threads)
+    columns = without_stored_zeros(_columns(X, threads))
     target = None if y is None else _scaled(as_target(y, columns.shape[0]))
     block_of = _core.balance_features(core_matrix(columns), target, n_blocks, seed, threads)
     return Partition(block_of, n_blocks, "balanced", seed)
@@ -308,7 +307,8 @@ def _cut(n_features: int, n_blocks: int) -> NDArray[np.int32]:
     return np.repeat(blocks, size + (blocks < extra))
 
 
-def _check_n_blocks(n_blocks: int, n_features: int) -> None:
-    whole = isinstance(n_blocks, (int, np.integer)) and not isinstance(n_blocks, bool)
-    if not whole or not 1 <= n_blocks <= n_features:
-        raise ValueError(f"n_blocks={n_blocks!r} must be a whole number in 1..{n_features} (the number of features)")
+def _check_n_blocks(n_blocks: int, n_features: int) -> int:
+    try:
+        return whole("n_blocks", n_blocks, 1, n_features)
+    except ValueError as error:
+        raise ValueError(f"{error} (the number of features)") from None

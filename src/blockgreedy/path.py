@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.guard import guard
-from blockgreedy.options import number, whole
+from blockgreedy.options import flag, may_call, number, shown, whole
 from blockgreedy.problem import Problem
+from blockgreedy.reals import real_array
 from blockgreedy.solve import Solution, check_limits, solve
 from blockgreedy.working_set import MAX_ITER, final_status
 
@@ -37,6 +38,8 @@ Array = NDArray[np.float64]
 _SURE = 1e-3
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
+
+_MOST_ALPHAS = 100_000
 
 
 @dataclass(frozen=True)
@@ -262,14 +265,16 @@ def solve_path(
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     threads = resolve_threads(n_threads)
     check_limits(tol, max_iter, max_seconds)
+    early_stop, keep_duals = flag("early_stop", early_stop), flag("keep_duals", keep_duals)
+    may_call("callback", callback)
     if max_nonzeros is not None:
-        whole("max_nonzeros", max_nonzeros, 0)
+        max_nonzeros = whole("max_nonzeros", max_nonzeros, 0)
     ratio = 1.0 if l1_ratio is None else _ratio(l1_ratio, problem, alphas)
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     limit = MAX_ITER if max_iter is None else max_iter
     until = began + (float("inf") if max_seconds is None else float(max_seconds))
-    run = _Run(_at(problem, grid[0], ratio), ratio * grid[-1], tol, limit, threads, until)
+    run = _Run(_at(problem, grid[0], ratio), ratio * grid[-1], float(tol), int(limit), threads, until)
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
@@ -385,7 +390,7 @@ class _Run:
 
 def _ratio(l1_ratio: float, problem: Problem, alphas: ArrayLike | None) -> float:
     if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
-        raise ValueError(f"l1_ratio={l1_ratio!r} must lie in 0..1, above 0 unless alphas are given")
+        raise ValueError(f"l1_ratio={shown(l1_ratio)} must lie in 0..1, above 0 unless alphas are given")
     if problem.l2 > 0:
         raise ValueError(f"l1_ratio={l1_ratio!r} makes l2 fall with alpha; the problem has its own l2={problem.l2}")
     return float(l1_ratio)
@@ -397,19 +402,21 @@ def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:
     if alphas is not None:
-        grid = np.asarray(alphas, dtype=np.float64)
+        grid = real_array("alphas", alphas).astype(np.float64)
         if grid.ndim != 1 or len(grid) == 0 or not np.all(np.isfinite(grid)) or np.any(grid < 0):
             raise ValueError("alphas must be a list of finite numbers of at least 0, one or more")
         if ratio < 1 and not np.all(grid > 0):
             raise ValueError("alphas must be above 0 with l1_ratio below 1")
         return np.sort(grid)[::-1]
-    n_alphas = whole("n_alphas", n_alphas, 1)
+    n_alphas = whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
     if not 0 < number("eps", eps) < 1:
-        raise ValueError(f"eps={eps!r} must lie above 0 and below 1: the last alpha as a part of the first")
+        raise ValueError(f"eps={shown(eps)} must lie above 0 and below 1: the last alpha as a part of the first")
     largest = problem.alpha_max / ratio
+    if not np.isfinite(largest):
+        raise ValueError(f"l1_ratio={ratio!r} is too small: the first alpha, alpha_max/l1_ratio, is infinite")
     if largest == 0:  # nothing to explain: any alpha gives the null model
         return np.zeros(1)
-    return np.asarray(largest * np.geomspace(1.0, eps, n_alphas))
+    return np.asarray(largest * np.geomspace(1.0, float(eps), n_alphas))
 
 
 def _is_explained(points: list[PathPoint], null_loss: float) -> bool:

@@ -24,6 +24,7 @@ from blockgreedy.certificate import dual_value, scaled_dual_point
 from blockgreedy.columns import as_columns
 from blockgreedy.losses import make_loss
 from blockgreedy.null_model import NullModel, OutOfRangeError, fit_null_model
+from blockgreedy.options import number, shown
 from blockgreedy.penalties import Penalty
 from blockgreedy.scaling import ColumnUnits, Scaling
 
@@ -36,7 +37,8 @@ class Problem:
     Parameters
     ----------
     X : sparse (any scipy format) or dense, n × p
-        float32 and float64 are kept; canonical CSC and Fortran-ordered arrays are not copied.
+        float32 and float64 are kept; canonical CSC and Fortran-ordered arrays are not copied but shared, so X must
+        not be changed while the problem is in use. All other arrays are copied.
     y : array of n targets
         For the classification losses any two values; the larger one is the positive class.
     loss : "squared", "logistic", "squared_hinge", "huber"
@@ -112,7 +114,7 @@ class Problem:
             arguments.feature_weights(penalty_weights, self.n_features),
         )
         self._weigh_rows(sample_weight)
-        if positive and lower is not None:
+        if arguments.flag("positive", positive) and lower is not None:
             raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
         self.lower = arguments.bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
         self.upper = arguments.bound("upper", upper, self.n_features, 1.0)
@@ -316,12 +318,15 @@ class Problem:
         return max(largest, abs(float(np.sum(theta)))) if self.fit_intercept else largest
 
     def _intercept(self, intercept: float) -> float:
-        number = float(intercept) if np.ndim(intercept) == 0 and np.isreal(intercept) else float("nan")
-        if not np.isfinite(number):
-            raise ValueError(f"intercept={intercept!r} must be a finite number; a dual point goes in as dual=…")
-        if number != 0 and not self.fit_intercept:
+        try:
+            value = number("intercept", intercept)
+        except ValueError:
+            value = float("nan")
+        if not np.isfinite(value):
+            raise ValueError(f"intercept={shown(intercept)} must be a finite number; a dual point goes in as dual=…")
+        if value != 0 and not self.fit_intercept:
             raise ValueError(f"intercept={intercept!r} needs a problem with fit_intercept=True; this one has none")
-        return number
+        return value
 
     @property
     def has_unpenalised(self) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.arguments import point
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.family import run_family
 from blockgreedy.options import (
@@ -17,8 +19,12 @@ from blockgreedy.options import (
     GreedyRule,
     ScanMode,
     Update,
+    flag,
+    may_call,
     number,
+    one_of,
     resolve_blocks,
+    shown,
     whole,
 )
 from blockgreedy.partition import KINDS, Partition, make_partition
@@ -166,17 +172,18 @@ def solve(
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     threads = resolve_threads(n_threads)
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
-    whole("seed", seed, 0, 2**64 - 1)
-    if method != "auto" and method not in PRESETS:
-        raise ValueError(f"method={method!r} is not known; use one of {', '.join(map(repr, ('auto', *PRESETS)))}")
+    may_call("callback", callback)
+    max_iter = None if max_iter is None else index(max_iter)
+    seed = whole("seed", seed, 0, 2**64 - 1)
+    one_of("method", method, ("auto", *PRESETS))
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
-        raise ValueError(f"intercept_init={intercept_init!r} goes with coef_init=…, which is not given")
+        raise ValueError(f"intercept_init={shown(intercept_init)} goes with coef_init=…, which is not given")
     common: dict[str, Any] = {
-        "tol": tol,
+        "tol": float(tol),
         "max_seconds": float("inf") if max_seconds is None else float(max_seconds),
-        "trace_iters": trace_iters,
-        "trace_seconds": trace_seconds,
+        "trace_iters": None if trace_iters is None else index(trace_iters),
+        "trace_seconds": None if trace_seconds is None else float(trace_seconds),
         "callback": callback,
     }
     if method == "auto":
@@ -213,11 +220,8 @@ def _solve_by_family(
     if unknown:
         raise TypeError(f"solve() has no argument {', '.join(sorted(unknown))}")
     on_divergence = family.get("on_divergence", "stop")
-    if on_divergence not in ("stop", "continue"):
-        raise ValueError(f"on_divergence={on_divergence!r} is not known; use 'stop' or 'continue'")
-    radius = family.get("trace_spectral_radius", False)
-    if not isinstance(radius, bool):
-        raise ValueError(f"trace_spectral_radius={radius!r} must be True or False")
+    one_of("on_divergence", on_divergence, ("stop", "continue"))
+    radius = flag("trace_spectral_radius", family.get("trace_spectral_radius", False))
     given = partition if isinstance(partition, Partition) else None
     total, chosen = resolve_blocks(
         method,
@@ -238,7 +242,7 @@ def _solve_by_family(
     )
     if given is None and partition is not None and not (isinstance(partition, str) and partition in KINDS):
         raise ValueError(
-            f"partition={partition!r} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
+            f"partition={shown(partition)} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
         )
     if given is None:
         # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
@@ -266,7 +270,7 @@ def _refuse_family_options(family: FamilyArguments) -> None:
         if name not in FamilyArguments.__annotations__:
             raise TypeError(f"solve() has no argument {name}")
         raise ValueError(
-            f"{name}={value!r} is a setting of the paper's family, which method='auto' does not have; "
+            f"{name}={shown(value)} is a setting of the paper's family, which method='auto' does not have; "
             "add method='thread-greedy' or another member"
         )
 
@@ -286,10 +290,10 @@ def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition
     if partition is None:
         return 0 if n_blocks is None else whole("n_blocks", n_blocks, 1, _MAX_AUTO_BLOCKS)
     if not isinstance(partition, Partition):
-        raise ValueError(f"partition={partition!r} with method='auto' must be a Partition, see make_partition")
+        raise ValueError(f"partition={shown(partition)} with method='auto' must be a Partition, see make_partition")
     if partition.n_features != problem.n_features:
         raise ValueError(f"partition is of {partition.n_features} features, X has {problem.n_features}")
-    if n_blocks is not None and n_blocks != partition.n_blocks:
+    if n_blocks is not None and whole("n_blocks", n_blocks, 1) != partition.n_blocks:
         raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {partition.n_blocks} blocks")
     return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
 
@@ -303,13 +307,13 @@ def check_limits(
 ) -> None:
     """Refuses what cannot limit a run."""
     if not number("tol", tol) >= 0:
-        raise ValueError(f"tol={tol!r} must be a number of at least 0")
+        raise ValueError(f"tol={shown(tol)} must be a number of at least 0")
     for name, value in (("max_iter", max_iter), ("trace_iters", trace_iters)):
         if value is not None:
             whole(name, value, 1)
     for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
         if seconds is not None and not number(name, seconds) > 0:
-            raise ValueError(f"{name}={seconds!r} must be above 0, or None")
+            raise ValueError(f"{name}={shown(seconds)} must be above 0, or None")
 
 
 def _intercept(intercept_init: float | None, problem: Problem) -> float:
@@ -317,14 +321,12 @@ def _intercept(intercept_init: float | None, problem: Problem) -> float:
         return 0.0
     value = number("intercept_init", intercept_init)
     if not np.isfinite(value) or (value != 0 and not problem.fit_intercept):
-        raise ValueError(f"intercept_init={intercept_init!r} must be finite, and 0 without fit_intercept=True")
+        raise ValueError(f"intercept_init={shown(intercept_init)} must be finite, and 0 without fit_intercept=True")
     return value
 
 
 def _start(coef_init: ArrayLike, problem: Problem) -> NDArray[np.float64]:
-    w = np.ascontiguousarray(coef_init, dtype=np.float64)
-    if w.shape != (problem.n_features,):
-        raise ValueError(f"coef_init has shape {w.shape}, expected ({problem.n_features},)")
+    w = point("coef_init", coef_init, problem.n_features).copy()
     if not np.all(np.isfinite(w)) or not np.isfinite(problem.penalty.value(w)):
         raise ValueError("coef_init must be finite and inside lower ≤ w ≤ upper (0 for excluded features)")
     return w

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import column_products, combine_columns, core_matrix, resolve_threads, weighted_squares
 from blockgreedy.columns import Columns, as_columns
 from blockgreedy.duplicates import Duplicates, find_duplicates
+from blockgreedy.options import flag
 
 if TYPE_CHECKING:
     from blockgreedy.partition import Partition
@@ -44,7 +45,7 @@ class UnitColumns:
     """
 
     def __init__(self, X: Any, *, center: bool = False, n_threads: int | None = None) -> None:
-        self.n_threads, self.center = resolve_threads(n_threads), bool(center)
+        self.n_threads, self.center = resolve_threads(n_threads), flag("center", center)
         self.columns: Columns = as_columns(X, self.n_threads)
         self.is_sparse = sp.issparse(self.columns)
         self.n_samples, self.n_features = (int(size) for size in self.columns.shape)
@@ -105,7 +106,9 @@ class UnitColumns:
         unit: Any = sp.csc_array(csc.shape, dtype=np.float64)
         unit.data = csc.data * np.repeat(self.scale, np.diff(csc.indptr))
         unit.indices, unit.indptr = csc.indices, csc.indptr
-        return unit, unit.tocsr()
+        rows: Any = unit.tocsr()
+        rows.indices = rows.indices.astype(np.int32, copy=False)  # tocsr gives indices the type of indptr
+        return unit, rows
 
     def products(self, z: Array) -> Array:
         """a_j·z of every column; with centring z must add up to 0, as ``combine`` returns it."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from blockgreedy import _core
 from blockgreedy.backends.cpu import core_matrix, weighted_squares
-from blockgreedy.options import number, whole
+from blockgreedy.columns import as_columns, column_norms
+from blockgreedy.options import GreedyRule, number, one_of, shown, whole
 from blockgreedy.partition import Partition, as_target
 from blockgreedy.spectrum import (
     UnitColumns,
@@ -32,6 +33,7 @@ __all__ = [
     "UnitColumns",
     "epsilon",
     "max_safe_blocks_per_iter",
+    "norm_ratio",
     "rate_bound",
     "rho_block",
     "spectral_radius",
@@ -40,6 +42,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _SLACK = 1e-9  # what eigenvalues and sums of thousands of terms may be off by, relatively
+_ROUNDING = 1e-12  # what an epsilon of exactly 1 may fall short of it by, computed from an eigenvalue
 _MAX_ENUMERATION = 1e9  # selections × B³
 _MAX_GRAM = 2000  # features whose products enumeration holds
 BUDGET = 1.5e9  # multiplications for cross products: some 5 s on two cores
@@ -131,10 +134,9 @@ def rho_block(
     unit = X if isinstance(X, UnitColumns) else UnitColumns(X, center=center, n_threads=n_threads)
     if unit.n_features != partition.n_features:
         raise ValueError(f"X has {unit.n_features} features, the partition has {partition.n_features}")
-    if not number("budget", budget) >= 0:
-        raise ValueError(f"budget={budget!r} must be a number of at least 0")
-    whole("max_selections", max_selections, 0)
-    whole("seed", seed, 0, 2**64 - 1)
+    budget = _at_least_0("budget", budget)
+    max_selections = whole("max_selections", max_selections, 0)
+    seed = whole("seed", seed, 0, 2**64 - 1)
     target = None if y is None else as_target(y, unit.n_samples)
     B = partition.n_blocks
     if B == 1:
@@ -151,7 +153,7 @@ def rho_block(
     starts = starting_points(unit, partition, target, int(np.argmax(touched)), rng)
     reached, n_starts = search(unit, partition, starts), len(starts)
     is_known = reached >= B * (1 - 1e-6)
-    cross = None if is_known else _cross_products(unit, partition, float(budget), rng)
+    cross = None if is_known else _cross_products(unit, partition, budget, rng)
     if cross is not None:  # the columns with most like them in other blocks are good places to start from as well
         first = np.argsort(-cross.sums, kind="stable")[:3]
         leading = [unit.combine(np.array([cross.seeds[k]], dtype=np.intp), np.ones(1)) for k in first]
@@ -283,36 +285,87 @@ def max_safe_blocks_per_iter(n_blocks: int, rho: float) -> int:
     """The largest P with epsilon < 1. With an upper bound on rho_block it is safe; there may be larger ones."""
     B, excess = whole("n_blocks", n_blocks, 1), _checked_rho(rho) - 1
     P = B if excess < 1 else min(B, math.ceil(1 + (B - 1) / excess))
-    while P > 1 and epsilon(P, B, rho) >= 1:
+    while P > 1 and epsilon(P, B, rho) >= 1 - _ROUNDING:
         P -= 1
     return P
 
 
 def rate_bound(
-    n_iter: int, blocks_per_iter: int, n_blocks: int, rho: float, *, radius: float, smoothness: float = 1.0
+    n_iter: int,
+    blocks_per_iter: int,
+    n_blocks: int,
+    rho: float,
+    *,
+    radius: float,
+    smoothness: float = 1.0,
+    greedy_rule: GreedyRule = "gain",
+    norm_ratio: float | None = None,
 ) -> float:
     """Theorem 1: E f(w_k) − f(w*) ≤ 2·β·B·R₁²/((1−epsilon)·P·k) after k = n_iter iterations; inf at epsilon ≥ 1.
 
-    The paper proves it for λ = 0 and refers to its supplement otherwise. For P = B it is the corollary,
-    2·β·R₁²/((2−rho)·k), and holds for the iterates themselves.
+    Covered is ``update="add"`` with one feature per block and alpha = 0; for alpha > 0 the paper refers to a
+    supplement, which names no constant. For P = B it is the corollary, 2·β·R₁²/((2−rho)·k), and holds for the
+    iterates themselves.
 
     Parameters
     ----------
-    radius : R₁, at least ‖w_k − w*‖₁ for every iterate
-    smoothness : β, the largest second derivative of the objective's smooth part along a unit column. The paper sums
-        the loss: β = sup ℓ″ (1 squared, 1/4 logistic, 2 squared hinge, 1 Huber). For ``Problem``, whose loss is
-        a mean, pass sup ℓ″/n (``problem.loss.smoothness / problem.n_samples``). Columns of other norms than 1
-        are covered in the weights ‖x_j‖·w_j: take R₁ of those.
+    radius : R₁, at least ‖v_k − v*‖₁ for every iterate, of the weights v_j = ‖x_j‖·w_j that columns of norm 1 have
+    smoothness : β, the largest second derivative of the objective's smooth part along a unit column. For ``Problem``,
+        whose loss is a mean, pass ``problem.loss.smoothness / problem.n_samples``. The paper writes sup ℓ″ (1
+        squared, 1/4 logistic, 2 squared hinge, 1 Huber): true for a mean too, but n times what is needed.
+    greedy_rule : how the run chose the feature of a block. The paper has columns of norm 1, where both rules choose
+        the same. "gain" does not change when columns are scaled, so it is covered for any norms. "step" takes the
+        largest |step|, which favours short columns: the bound is then norm_ratio² times as large.
+    norm_ratio : for "step": the largest ratio of two column norms within a block, see ``norm_ratio``; 1 for columns
+        of norm 1
+
+    Why norm_ratio²: let m ≤ ‖x_j‖ ≤ M in a block and s its largest |step| = |g_j|/(β‖x_j‖²). No gradient |g_j|/‖x_j‖
+    of the block exceeds β·M·s, and the step taken is worth at least β·m²·s²/2. That is (m/M)² times what the proof of
+    the theorem has for the largest gradient, (β·M·s)²/(2β); the rest of the proof stays as it is.
     """
     k, excess = whole("n_iter", n_iter, 1), epsilon(blocks_per_iter, n_blocks, rho)
-    for name, value in (("radius", radius), ("smoothness", smoothness)):
-        if not number(name, value) >= 0:
-            raise ValueError(f"{name}={value!r} must be a number of at least 0")
-    return math.inf if excess >= 1 else 2 * smoothness * n_blocks * radius**2 / ((1 - excess) * blocks_per_iter * k)
+    B, P = whole("n_blocks", n_blocks, 1), whole("blocks_per_iter", blocks_per_iter, 1)
+    R, beta = _at_least_0("radius", radius), _at_least_0("smoothness", smoothness)
+    factor = 1.0
+    if one_of("greedy_rule", greedy_rule, ("gain", "step")) == "step":
+        if norm_ratio is None:
+            raise ValueError(
+                "greedy_rule='step' needs norm_ratio, the largest ratio of two column norms within a block: "
+                "1 for columns of norm 1, otherwise theory.norm_ratio(X, partition)"
+            )
+        ratio = number("norm_ratio", norm_ratio)
+        factor = ratio * ratio
+        if not ratio >= 1:
+            raise ValueError(f"norm_ratio={shown(norm_ratio)} must be a number of at least 1")
+    if excess >= 1:
+        return math.inf
+    return factor * 2 * beta * B * R * R / ((1 - excess) * P * k)
+
+
+def norm_ratio(X: Any, partition: Partition) -> float:
+    """The largest ratio of two column norms within a block, at least 1. Empty columns never move and do not count."""
+    norms = column_norms(as_columns(X))
+    if len(norms) != partition.n_features:
+        raise ValueError(f"X has {len(norms)} features, the partition has {partition.n_features}")
+    filled = np.flatnonzero(norms)
+    longest, shortest = np.ones(partition.n_blocks), np.ones(partition.n_blocks)
+    blocks = partition.block_of[filled]
+    held = np.unique(blocks)
+    longest[held], shortest[held] = 0.0, np.inf
+    np.maximum.at(longest, blocks, norms[filled])
+    np.minimum.at(shortest, blocks, norms[filled])
+    return float(np.max(longest / shortest))
+
+
+def _at_least_0(name: str, value: float) -> float:
+    found = number(name, value)
+    if not found >= 0:
+        raise ValueError(f"{name}={shown(value)} must be a number of at least 0")
+    return found
 
 
 def _checked_rho(rho: float) -> float:
     value = number("rho", rho)
     if not value >= 1 - 1e-6:  # a computed eigenvalue may miss 1 by rounding
-        raise ValueError(f"rho={rho!r} must be a number of at least 1")
+        raise ValueError(f"rho={shown(rho)} must be a number of at least 1")
     return max(1.0, value)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy import _core
+from blockgreedy.options import whole
 
 if TYPE_CHECKING:
     from blockgreedy.options import FamilyOptions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 UPDATES = ("add", "line-search", "sweep", "joint")
 GREEDY_RULES = ("gain", "step")
 SCANS = ("slices", "blocks")
+MAX_THREADS = 4096
 
 
 def resolve_threads(n_threads: int | None = None) -> int:
@@ -28,9 +30,10 @@ def resolve_threads(n_threads: int | None = None) -> int:
     joblib sets in its workers).
     """
     if n_threads is not None:
-        if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
-            raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1, or None")
-        return int(n_threads)
+        try:
+            return whole("n_threads", n_threads, 1, MAX_THREADS)
+        except ValueError as error:
+            raise ValueError(f"{error}, or None") from None
     limits = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
     quota = _cgroup_quota()
     if quota is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import warnings
 import zipfile
@@ -124,13 +125,15 @@ def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> D
         try:
             with kept.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 about = json.loads(str(archive["about"]))
-            if about["made_of"] == made_of:
-                encoding = Encoding.of_json(about["encoding"])
-                return replace(
-                    read_npz(kept), index_base=about["index_base"], encoding=encoding, labelled=about["labelled"]
-                )
-        except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile):
-            pass  # unreadable or of an older version: made anew
+            if about["made_of"] == made_of and _are_complete(kept):
+                found = read_npz(kept)
+                if about["named"] == (found.feature_names is not None):  # a directory entry can be skipped unnoticed
+                    encoding = Encoding.of_json(about["encoding"])
+                    return replace(
+                        found, index_base=about["index_base"], encoding=encoding, labelled=about["labelled"]
+                    )
+        except Exception:  # a changed byte can raise anything; whatever it is, the source is there to be read again
+            pass
     dataset = read()
     if isinstance(dataset.X, np.ndarray):  # an .npz file would make it sparse
         return dataset
@@ -139,12 +142,30 @@ def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> D
         "index_base": dataset.index_base,
         "encoding": None if dataset.encoding is None else dataset.encoding.to_json(),
         "labelled": dataset.labelled,
+        "named": dataset.feature_names is not None,
     }
     try:
         write_npz(dataset, kept, {"about": np.array(json.dumps(about))})
     except OSError as error:  # a read-only folder is no reason to throw away what was read
         warnings.warn(f"{kept} cannot be written: {error}", stacklevel=3)
     return dataset
+
+
+def _are_complete(kept: Path) -> bool:
+    """Whether every array ends where its file in the archive ends.
+
+    The archive's checksums are compared at the end of a file, so an array that a damaged header makes shorter would
+    otherwise be read without one.
+    """
+    with zipfile.ZipFile(kept) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as member:
+                version = np.lib.format.read_magic(member)
+                read_header = np.lib.format.read_array_header_1_0
+                shape, _, dtype = (read_header if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
+                if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
+                    return False
+    return True
 
 
 def _state(path: Path) -> list[int]:
