@@ -161,5 +161,5 @@ def _draw(path: Path, found: Summary) -> None:
             title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
             alt="Nonzeros of each column, fullest first, on logarithmic axes",
         )
-        with replacing(path, ".png") as unfinished:
-            unfinished.write_bytes(picture.png)
+        with replacing(path, ".png") as file:
+            file.write(picture.png)

@@ -149,5 +149,5 @@ def _draw(path: Path, described: dict[str, Any], name: str) -> None:
         title=f"{name}: {described['n_blocks']} {described['kind']} blocks",
         alt="Nonzeros and share of the gradient mass of each block, beside their means",
     )
-    with replacing(path, ".png") as unfinished:
-        unfinished.write_bytes(picture.png)
+    with replacing(path, ".png") as file:
+        file.write(picture.png)

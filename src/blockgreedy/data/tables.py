@@ -36,6 +36,10 @@ class Encoding:
         ]
         return np.array(names, dtype=np.str_)
 
+    @property
+    def n_features(self) -> int:
+        return sum(1 if values is None else len(values) for _, values in self.columns)
+
     def to_json(self) -> list[Any]:
         return [[name, None if values is None else list(values)] for name, values in self.columns]
 
@@ -43,7 +47,15 @@ class Encoding:
     def of_json(cls, columns: list[Any] | None) -> Encoding | None:
         if columns is None:
             return None
-        return cls(tuple((str(name), None if v is None else tuple(map(str, v))) for name, v in columns))
+        for column in columns:
+            if not isinstance(column, list) or len(column) != 2 or not _names_categories(*column):
+                raise ValueError(f"encoding: {column!r} must be the name of a column and its categories, or null")
+        return cls(tuple((name, None if values is None else tuple(values)) for name, values in columns))
+
+
+def _names_categories(name: Any, values: Any) -> bool:
+    is_list = isinstance(values, list) and all(isinstance(value, str) for value in values)
+    return isinstance(name, str) and (values is None or is_list)
 
 
 def read_table(
