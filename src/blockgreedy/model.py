@@ -24,7 +24,7 @@ from scipy.special import expit
 
 from blockgreedy.data.dataset import as_names
 from blockgreedy.data.tables import Encoding
-from blockgreedy.model_file import FORMAT, VERSION, read_model, write_model
+from blockgreedy.model_file import CV_ARRAYS, FORMAT, VERSION, read_model, write_model
 from blockgreedy.trace import COLUMNS, WHOLE_COLUMNS, Record, Trace
 
 if TYPE_CHECKING:
@@ -316,9 +316,8 @@ class Model:
             trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
         cross = None
         if header.get("cv") is not None:
-            parts = header["cv"] | {
-                name.removeprefix("cv_"): v for name, v in arrays.items() if name.startswith("cv_")
-            }
+            own = {name.removeprefix("cv_"): arrays[name] for name in CV_ARRAYS}
+            parts = header["cv"] | own
             cross = CrossValidation(**{f.name: parts[f.name] for f in fields(CrossValidation)})
         return cls(
             loss=header["loss"],

@@ -11,6 +11,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,8 @@ from blockgreedy.trace import COLUMNS, WHOLE_COLUMNS
 FORMAT, VERSION = "blockgreedy-model", 1
 SUFFIXES = (".npz", ".json")
 Arrays = dict[str, NDArray[Any]]
-Described = Callable[
-    [str], tuple[tuple[int, ...], Any] | None
-]  # shape and dtype of an array, None where there is none
+Described = Callable[[str], tuple[tuple[int, ...], Any] | None]  # shape and dtype of an array, or None
+Read = Callable[[str], NDArray[Any]]
 
 _MOST_HEADER = 1 << 30  # bytes
 _BROKEN = (
@@ -35,9 +35,9 @@ _BROKEN = (
 )
 _PER_ALPHA = ("intercepts", "objectives", "gaps")
 _TRACE = tuple(f"trace_{name}" for name in COLUMNS)
-_CV = ("cv_alphas", "cv_mean", "cv_std_error", "cv_nonzeros")
+CV_ARRAYS = ("cv_alphas", "cv_mean", "cv_std_error", "cv_nonzeros")
 _TEXTS, _WHOLE = ("feature_names",), ("indptr", "features")  # arrays that do not hold floats
-_FLOATS = ("alphas", "weights", *_PER_ALPHA, "deviance_explained", *_TRACE, *_CV)
+_ARRAYS = (*_TEXTS, *_WHOLE, "alphas", "weights", *_PER_ALPHA, "deviance_explained", *_TRACE, *CV_ARRAYS)
 _NOT_FINITE = ("nan", "inf", "-inf")  # as .json has them
 _MISSING = object()
 
@@ -45,7 +45,6 @@ _MISSING = object()
 def write_model(path: Path, header: dict[str, Any], arrays: Arrays) -> None:
     """Complete or not at all."""
     with replacing(path, *SUFFIXES) as file:
-        check_header(header, arrays["alphas"].shape)
         _checked(header, lambda name: _described(arrays.get(name)), lambda name: arrays[name])
         if path.suffix.lower() == ".json":
             plain = header | {"arrays": {name: _numbers(values) for name, values in arrays.items()}}
@@ -67,10 +66,10 @@ def read_model(path: Path) -> tuple[dict[str, Any], Arrays]:
 def _read_json(path: Path) -> tuple[dict[str, Any], Arrays]:
     header = json.loads(path.read_text(encoding="utf-8"))
     lists = header.pop("arrays", None) if isinstance(header, dict) else None
-    check_format(header)
+    _check_format(header)
     if not isinstance(lists, dict):
         raise ValueError("its arrays are no table of names and lists")
-    arrays = {name: _array(name, lists[name]) for name in (*_TEXTS, *_WHOLE, *_FLOATS) if name in lists}
+    arrays = {name: _array(name, lists[name]) for name in _ARRAYS if name in lists}
     return header, _checked(header, lambda name: _described(arrays.get(name)), lambda name: arrays[name])
 
 
@@ -99,24 +98,24 @@ def _read_npz(path: Path) -> tuple[dict[str, Any], Arrays]:
         if found[1].itemsize > _MOST_HEADER:
             raise ValueError(f"its header takes {found[1].itemsize:,} bytes, expected at most {_MOST_HEADER:,}")
         header = json.loads(str(read("header")))
-        check_format(header)
+        _check_format(header)
         return header, _checked(header, described, read)
 
 
 # ------------------------------------------------------------------------------------------------------- checks
 
 
-def check_format(header: Any) -> None:
+def _check_format(header: Any) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("it is no model")
-    version = header.get("version")
+    version: Any = header.get("version")
     if not _is_whole(version) or version < 1:
         raise ValueError(f"version={version!r} must be a whole number of at least 1")
     if version > VERSION:
         raise ValueError(f"it is of version {version}; this blockgreedy reads up to {VERSION}")
 
 
-def check_header(header: Mapping[str, Any], shape: tuple[int, ...]) -> None:
+def _check_header(header: Mapping[str, Any], shape: tuple[int, ...]) -> None:
     """All that the header says, for alphas of this shape."""
 
     def expect(name: str, good: Callable[[Any], bool], accepted: str) -> Any:
@@ -159,18 +158,18 @@ def _check_cv(cv: Any) -> None:
             raise ValueError(f"cv: {name}={_short(cv.get(name))} must be {accepted}")
 
 
-def _checked(header: dict[str, Any], described: Described, read: Callable[[str], NDArray[Any]]) -> Arrays:
+def _checked(header: dict[str, Any], described: Described, read: Read) -> Arrays:
     """The arrays of a model: first what they are, then what they hold."""
     alphas = described("alphas")
     if alphas is None:
         raise ValueError("alphas is missing")
-    check_header(header, alphas[0])
+    _check_header(header, alphas[0])
     n_alphas, n_features = alphas[0][0], header["n_features"]
     shapes: dict[str, tuple[int, ...]] = {"alphas": (n_alphas,), "indptr": (n_alphas + 1,)}
     shapes |= dict.fromkeys(_PER_ALPHA, (n_alphas,))
     shapes |= {"deviance_explained": (n_alphas,)} if described("deviance_explained") else {}
     shapes |= {"feature_names": (n_features,)} if described("feature_names") else {}
-    for names, is_there in ((_TRACE, described(_TRACE[0])), (_CV, header.get("cv") is not None)):
+    for names, is_there in ((_TRACE, described(_TRACE[0])), (CV_ARRAYS, header.get("cv") is not None)):
         first = described(names[0]) if is_there else None
         if first is not None:
             shapes |= dict.fromkeys(names, (math.prod(first[0]),))
@@ -186,19 +185,15 @@ def _checked(header: dict[str, Any], described: Described, read: Callable[[str],
     return arrays
 
 
-def _read_all(
-    shapes: dict[str, tuple[int, ...]], described: Described, read: Callable[[str], NDArray[Any]]
-) -> Arrays:
+def _read_all(shapes: dict[str, tuple[int, ...]], described: Described, read: Read) -> Arrays:
     """Not one is read before all are known to have the right kind and shape."""
     for name, shape in shapes.items():
         found = described(name)
         if found is None:
             raise ValueError(f"{name} is missing")
-        kinds, what = (
-            ("U", "text") if name in _TEXTS else ("iu", "whole numbers") if name in _WHOLE else ("iuf", "numbers")
-        )
-        if found[1].kind not in kinds:
-            raise ValueError(f"{name} must hold {what}, got {found[1]}")
+        kind = _kind(name)
+        if found[1].kind not in kind.of_arrays:
+            raise ValueError(f"{name} must hold {kind.words}, got {found[1]}")
         if found[0] != shape:
             raise ValueError(f"{name} has shape {found[0]}, expected {shape}")
     return {name: read(name) for name in shapes}
@@ -243,6 +238,25 @@ def _are_classes(value: Any) -> bool:
     return all(isinstance(v, str) for v in value) or all(isinstance(v, (int, float)) and v == v for v in value)
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """What an array of a model may hold."""
+
+    of_arrays: str  # NumPy's letters
+    of_json: Callable[[Any], bool]
+    dtype: Any
+    word: str
+    words: str
+
+
+def _kind(name: str) -> _Kind:
+    if name in _TEXTS:
+        return _Kind("U", lambda v: isinstance(v, str), np.str_, "text", "text")
+    if name in _WHOLE:
+        return _Kind("iu", _is_whole, np.int64, "a whole number", "whole numbers")
+    return _Kind("iuf", lambda v: _is_number(v) or v in _NOT_FINITE, np.float64, "a number", "numbers")
+
+
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
@@ -270,15 +284,8 @@ def _numbers(values: NDArray[Any]) -> list[Any]:
 def _array(name: str, values: Any) -> NDArray[Any]:
     if not isinstance(values, list):
         raise ValueError(f"{name} must be a list, got {_short(values)}")
-    wanted: tuple[Callable[[Any], bool], str, Any] = (
-        (lambda v: isinstance(v, str), "text", np.str_)
-        if name in _TEXTS
-        else (_is_whole, "a whole number", np.int64)
-        if name in _WHOLE
-        else (lambda v: _is_number(v) or (isinstance(v, str) and v in _NOT_FINITE), "a number", np.float64)
-    )
-    good, accepted, dtype = wanted
+    kind = _kind(name)
     for k, value in enumerate(values):
-        if not good(value):
-            raise ValueError(f"{name}[{k}]={_short(value)} must be {accepted}")
-    return np.array(values, dtype=dtype)
+        if not kind.of_json(value):
+            raise ValueError(f"{name}[{k}]={_short(value)} must be {kind.word}")
+    return np.array(values, dtype=kind.dtype)

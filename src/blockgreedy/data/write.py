@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -118,14 +118,14 @@ def _compressing(plain: IO[bytes], compression: str) -> Iterator[Any]:
         with zstandard.ZstdCompressor().stream_writer(plain, closefd=False) as file:
             yield file
         return
-    openers: dict[str, Callable[[], Any]] = {
-        "": lambda: nullcontext(plain),
-        ".gz": lambda: gzip.GzipFile("", "wb", fileobj=plain, mtime=0),  # without a name and a time: the same bits
-        ".bz2": lambda: bz2.BZ2File(plain, "wb"),
-        ".xz": lambda: lzma.LZMAFile(plain, "wb"),
-    }
-    with openers[compression]() as file:
+    openers: dict[str, Any] = {"": nullcontext, ".gz": _gzip, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+    with openers[compression](plain, *(("wb",) if compression else ())) as file:
         yield file
+
+
+def _gzip(plain: IO[bytes], mode: str) -> gzip.GzipFile:
+    """Without the name and the time that its header can hold: the same data give the same bits."""
+    return gzip.GzipFile("", mode, fileobj=plain, mtime=0)
 
 
 def _remarks(dataset: Dataset, rows: Any, index_base: int) -> list[str]:
