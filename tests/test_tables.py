@@ -132,7 +132,7 @@ def test_an_empty_field_of_a_csv_is_a_missing_category(tmp_path):
 def test_a_word_among_numbers_is_told(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("age,y\n" + "".join(f"{k},1\n" for k in range(30)) + "?,0\n")
-    with pytest.warns(UserWarning, match=r"column 'age' holds numbers but for '\?', so its 31 values are taken as"):
+    with pytest.warns(UserWarning, match=r"column 'age': 1 of 31 values are not numbers, such as '\?'"):
         assert bg.load(path).X.shape == (31, 31)
     assert bg.load(path, categorical=["age"]).X.shape == (31, 31)  # meant, so nothing is said
 

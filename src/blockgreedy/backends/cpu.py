@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 UPDATES = ("add", "line-search", "sweep", "joint")
 GREEDY_RULES = ("gain", "step")
 SCANS = ("slices", "blocks")
+MOST_THREADS = 65_536
 
 
 def resolve_threads(n_threads: int | None = None) -> int:
@@ -28,8 +29,11 @@ def resolve_threads(n_threads: int | None = None) -> int:
     joblib sets in its workers).
     """
     if n_threads is not None:
-        if isinstance(n_threads, bool) or not isinstance(n_threads, (int, np.integer)) or n_threads < 1:
-            raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1, or None")
+        whole = isinstance(n_threads, (int, np.integer)) and not isinstance(n_threads, bool)
+        if not whole or not 1 <= n_threads <= MOST_THREADS:
+            raise ValueError(
+                f"n_threads={n_threads!r} must be a whole number of at least 1 and at most {MOST_THREADS}, or None"
+            )
         return int(n_threads)
     limits = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
     quota = _cgroup_quota()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
 import typer
 
 import blockgreedy
+from blockgreedy.backends.cpu import resolve_threads
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 NO_POINT = "interrupted before there was a point to report"
@@ -47,6 +48,8 @@ def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callab
 
     def decorate(command: Callable[[Options], None]) -> Callable[..., None]:
         def call(**values: Any) -> None:
+            with failures(code=WRONG_USE):
+                resolve_threads(values.get("n_threads"))
             command(record(**values))
 
         call.__name__, call.__doc__ = command.__name__, command.__doc__

@@ -123,9 +123,9 @@ def _compressing(plain: IO[bytes], compression: str) -> Iterator[Any]:
         yield file
 
 
-def _gzip(plain: IO[bytes], mode: str) -> gzip.GzipFile:
+def _gzip(file: IO[bytes], mode: str) -> gzip.GzipFile:
     """Without the name and the time that its header can hold: the same data give the same bits."""
-    return gzip.GzipFile("", mode, fileobj=plain, mtime=0)
+    return gzip.GzipFile("", mode, fileobj=file, mtime=0)
 
 
 def _remarks(dataset: Dataset, rows: Any, index_base: int) -> list[str]:

@@ -17,6 +17,8 @@ from blockgreedy.experiments.verdicts import findings
 from blockgreedy.files import replacing, replacing_text
 from blockgreedy.trace import COLUMNS
 
+SUFFIXES = (".html", ".png", ".csv", ".json")  # of what is written
+
 
 def write(results: Results, folder: Path) -> Path:
     """Everything into the folder; the page's path."""
