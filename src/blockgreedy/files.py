@@ -11,9 +11,7 @@ import errno
 import io
 import os
 import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TextIO
@@ -35,10 +33,9 @@ def replacing(path: str | os.PathLike[str], *suffixes: str) -> Iterator[IO[bytes
     target = Path(os.path.realpath(path))
     straight = _open_straight(path)
     if straight is not None:
-        with straight, tempfile.TemporaryFile() as file:  # archives go back in what they wrote, pipes do not
-            yield file
-            file.seek(0)
-            shutil.copyfileobj(file, straight)
+        with straight, io.BytesIO() as memory:  # archives go back in what they wrote, pipes do not
+            yield memory
+            straight.write(memory.getbuffer())
         return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")

@@ -150,21 +150,16 @@ def bar(share: float) -> str:
 
 
 def _draw(path: Path, found: Summary) -> None:
-    with failures():
-        try:
-            import matplotlib  # noqa: F401
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError("--picture needs matplotlib: pip install 'blockgreedy[report]'") from None
-        from blockgreedy.figures import Axis, Line, curves
+    from blockgreedy.figures import Axis, Line, curves
 
-        counts = np.sort(found.per_column[found.per_column > 0])[::-1]
-        picture = curves(
-            "density",
-            [Line(np.arange(1, len(counts) + 1), counts)],
-            Axis("column, fullest first", log=True),
-            Axis("nonzeros", log=True),
-            title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
-            alt="Nonzeros of each column, fullest first, on logarithmic axes",
-        )
-        with replacing(path, ".png") as file:
-            file.write(picture.png)
+    counts = np.sort(found.per_column[found.per_column > 0])[::-1]
+    picture = curves(
+        "density",
+        [Line(np.arange(1, len(counts) + 1), counts)],
+        Axis("column, fullest first", log=True),
+        Axis("nonzeros", log=True),
+        title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
+        alt="Nonzeros of each column, fullest first, on logarithmic axes",
+    )
+    with replacing(path, ".png") as file:
+        file.write(picture.png)
