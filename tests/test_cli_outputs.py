@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +161,25 @@ def test_a_model_of_a_table_predicts_for_the_same_data_in_another_format(folder)
     assert run("predict t.npz converted.npz --out p.csv").exit_code == 0
     assert run("fit data.svm --loss logistic --alpha 0.01 --model s.npz -q").exit_code == 0
     assert run("predict s.npz data.npz --out p.csv").exit_code == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "line", ["fit data.npz --alpha 0.1 --json", "predict model.npz data.npz", "data info data.npz"]
+)
+def test_a_full_stdout_is_one_line_on_stderr(folder, line):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "blockgreedy.cli", *line.split()]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Error: the ")
+    assert ended.stderr.endswith("No space left on device\n")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(folder):
+    command = f"{sys.executable} -m blockgreedy.cli fit data.npz --alpha 0.1 -q"
+    ended = subprocess.run(
+        ["bash", "-c", f"{command} | true; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=True
+    )
+    assert (ended.stdout, ended.stderr) == ("0\n", "")

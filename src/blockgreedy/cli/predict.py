@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from scipy import sparse
 
 from blockgreedy.cli.asked import DataOptions, finite
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import FAILED, WRONG_USE, app, fail, failures, option, takes
+from blockgreedy.cli.shell import FAILED, WRONG_USE, app, end_stdout, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
 from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, kind_of
@@ -162,8 +161,9 @@ def _print(columns: dict[str, NDArray[Any]]) -> None:
         _write_csv(sys.stdout, columns)
         sys.stdout.flush()
     except BrokenPipeError:  # `predict … | head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end_stdout()
     except OSError as error:
+        end_stdout()
         fail(f"the predictions cannot be written: {error.strerror}", FAILED)
 
 
