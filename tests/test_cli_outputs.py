@@ -178,7 +178,7 @@ def test_a_full_stdout_is_one_line_on_stderr(folder, line):
 
 
 def test_a_reader_that_has_seen_enough_is_no_failure(folder):
-    command = f"{sys.executable} -m blockgreedy.cli fit data.npz --alpha 0.1 -q"
+    command = f"{sys.executable} -m blockgreedy.cli fit data.npz --alpha 0.1 --json"
     ended = subprocess.run(
         ["bash", "-c", f"{command} | true; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=True
     )
