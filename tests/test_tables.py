@@ -132,9 +132,40 @@ def test_an_empty_field_of_a_csv_is_a_missing_category(tmp_path):
 def test_a_word_among_numbers_is_told(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("age,y\n" + "".join(f"{k},1\n" for k in range(30)) + "?,0\n")
-    with pytest.warns(UserWarning, match=r"column 'age' holds numbers but for '\?', so its 31 values are taken as"):
+    with pytest.warns(UserWarning, match=r"column 'age': 1 of 31 values are not numbers, such as '\?'"):
         assert bg.load(path).X.shape == (31, 31)
     assert bg.load(path, categorical=["age"]).X.shape == (31, 31)  # meant, so nothing is said
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        (
+            ["1", "2", "3", "4", "5"] * 200 + ["?"],
+            r"1 of 1,001 values are not numbers, such as '\?', so its 6 different",
+        ),
+        ([f'"{1000 + 137 * k:,}"' for k in range(500)], "500 of 500 values are not numbers, such as '1,000'"),
+        ([f'"{137 * k:,}"' for k in range(50)] + ["unknown"], "of 51 values are not numbers"),
+        ([f"${k}.50" for k in range(30)], r"30 of 30 values are not numbers, such as '\$0.50'"),
+        ([f"{k} %" for k in range(30)], "30 of 30 values are not numbers, such as '0 %'"),
+    ],
+)
+def test_numbers_that_became_categories_are_told_of(tmp_path, values, sentence):
+    path = tmp_path / "a.csv"
+    path.write_text("b,y\n" + "".join(f"{value},{k % 2}\n" for k, value in enumerate(values)))
+    with pytest.warns(UserWarning, match=rf"column 'b': .*{sentence}.*name the column in categorical"):
+        bg.load(path)
+    bg.load(path, categorical=["b"])  # meant, so nothing is said
+
+
+@pytest.mark.parametrize(
+    "values", [["red", "blue", "7"] * 9, ["20-30", "30-40", "40_50"] * 9, ["2020-W01", "x1"] * 9, ["1", "2", "?"] * 9]
+)
+def test_categories_that_are_no_numbers_are_not_told_of(tmp_path, values, recwarn):
+    path = tmp_path / "a.csv"
+    path.write_text("b,y\n" + "".join(f"{value},{k % 2}\n" for k, value in enumerate(values)))
+    bg.load(path)
+    assert not recwarn.list
 
 
 def test_categories_of_a_csv_are_read_as_they_stand(tmp_path):

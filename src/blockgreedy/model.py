@@ -11,11 +11,7 @@ docs/model-format.md describes them.
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path as FilePath
@@ -26,10 +22,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from blockgreedy.data.dataset import as_names
 from blockgreedy.data.tables import Encoding
-from blockgreedy.files import replacing
-from blockgreedy.losses import LOSSES
-from blockgreedy.trace import COLUMNS, Record, Trace
+from blockgreedy.model_file import CV_ARRAYS, FORMAT, VERSION, read_model, write_model
+from blockgreedy.trace import COLUMNS, WHOLE_COLUMNS, Record, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,12 +35,6 @@ if TYPE_CHECKING:
     from blockgreedy.problem import Problem
     from blockgreedy.solve import Solution
 
-FORMAT, VERSION = "blockgreedy-model", 1
-_BROKEN = (
-    *(ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, OverflowError, RecursionError),
-    *(NotImplementedError, zipfile.BadZipFile, zlib.error),
-)
-_TEXTS, _WHOLE = ("feature_names",), ("indptr", "features")  # arrays that do not hold floats
 Array = NDArray[np.float64]
 
 
@@ -263,42 +253,15 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes ``.npz`` or ``.json``, complete or not at all."""
-        path = FilePath(path)
-        header, arrays = self._to_plain()
-        suffix = path.suffix.lower()
-        if suffix not in (".npz", ".json"):
-            raise ValueError(f"path must end in .npz or .json, got {str(path)!r}")
-        with replacing(path, suffix) as unfinished:
-            if suffix == ".npz":
-                with unfinished.open("xb") as file:
-                    text = np.array(json.dumps(header, ensure_ascii=False))
-                    np.savez_compressed(file, header=text, **arrays)  # type: ignore[arg-type]
-            else:
-                plain = header | {"arrays": {name: _numbers(values) for name, values in arrays.items()}}
-                unfinished.write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
+        write_model(FilePath(path), *self._to_plain())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Reads what ``save`` wrote; nothing in the file is executed."""
-        path = FilePath(path)
-        if not path.is_file():
-            raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+        """Reads what ``save`` wrote; nothing in the file is executed, and what makes no model is refused."""
+        header, arrays = read_model(FilePath(path))
         try:
-            if path.suffix.lower() == ".json":
-                header = json.loads(path.read_text(encoding="utf-8"))
-                arrays = {name: _array(name, values) for name, values in header.pop("arrays").items()}
-            else:
-                if not zipfile.is_zipfile(path):
-                    raise ValueError("it is no model")
-                with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                    header = json.loads(str(archive["header"]))
-                    arrays = {name: archive[name] for name in archive.files if name != "header"}
-            if header.get("format") != FORMAT:
-                raise ValueError("it is no model")
-            if header["version"] > VERSION:
-                raise ValueError(f"it is of version {header['version']}; this blockgreedy reads up to {VERSION}")
             return cls._of_plain(header, arrays)
-        except _BROKEN as error:
+        except ValueError as error:
             raise ValueError(f"{path} cannot be read as a model: {error}") from error
 
     def _to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -325,7 +288,9 @@ class Model:
             "gaps": self.gaps,
         }
         if self.feature_names is not None and self.encoding is None:
-            arrays["feature_names"] = self.feature_names
+            names = as_names(np.asarray(self.feature_names))
+            assert names is not None
+            arrays["feature_names"] = names
         if self.deviance_explained is not None:
             arrays["deviance_explained"] = self.deviance_explained
         if self.trace is not None:
@@ -338,24 +303,23 @@ class Model:
 
     @classmethod
     def _of_plain(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-        encoding = Encoding.of_json(header["encoding"])
-        names = arrays.get("feature_names")
-        n_features, n_alphas = int(header["n_features"]), len(arrays["alphas"])
+        encoding = Encoding.of_json(header.get("encoding"))
+        n_features, n_alphas = header["n_features"], len(arrays["alphas"])
+        if encoding is not None and encoding.n_features != n_features:
+            raise ValueError(f"encoding has {encoding.n_features} features, expected {n_features}")
         coefs = sp.csc_array((arrays["weights"], arrays["features"], arrays["indptr"]), shape=(n_features, n_alphas))
-        coefs.check_format()
         trace = None
         if f"trace_{COLUMNS[0]}" in arrays:
-            whole = {f.name for f in fields(Record) if f.type in (int, "int")}
-            columns = [arrays[f"trace_{name}"].astype(int if name in whole else float).tolist() for name in COLUMNS]
+            columns = [
+                arrays[f"trace_{name}"].astype(int if name in WHOLE_COLUMNS else float).tolist() for name in COLUMNS
+            ]
             trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
         cross = None
         if header.get("cv") is not None:
-            own = {f.name for f in fields(CrossValidation)}
-            kept: dict[str, Any] = {name: arrays[f"cv_{name}"] for name in own if f"cv_{name}" in arrays}
-            cross = CrossValidation(**header["cv"], **kept)
-        if header["loss"] not in LOSSES:
-            raise ValueError(f"loss {header['loss']!r} is not known")
-        model = cls(
+            own = {name.removeprefix("cv_"): arrays[name] for name in CV_ARRAYS}
+            parts = header["cv"] | own
+            cross = CrossValidation(**{f.name: parts[f.name] for f in fields(CrossValidation)})
+        return cls(
             loss=header["loss"],
             alphas=arrays["alphas"],
             coefs=coefs,
@@ -365,7 +329,7 @@ class Model:
             statuses=tuple(header["statuses"]),
             f_null=float(header["f_null"]),
             classes=None if header["classes"] is None else np.array(header["classes"]),
-            feature_names=names if encoding is None else encoding.feature_names,
+            feature_names=arrays.get("feature_names") if encoding is None else encoding.feature_names,
             index_base=header["index_base"],
             encoding=encoding,
             settings=header["settings"],
@@ -373,18 +337,6 @@ class Model:
             trace=trace,
             cross_validation=cross,
         )
-        if not isinstance(header["settings"], dict):
-            raise ValueError("its settings are no table of names and values")
-        if model.classes is not None and model.classes.shape != (2,):
-            raise ValueError(f"there are {model.classes.size} classes, expected 2")
-        for name in ("intercepts", "objectives", "gaps"):
-            if getattr(model, name).shape != (n_alphas,):
-                raise ValueError(f"{name} has shape {getattr(model, name).shape}, expected ({n_alphas},)")
-        if len(model.statuses) != n_alphas:
-            raise ValueError(f"there are {len(model.statuses)} statuses for {n_alphas} alphas")
-        if model.feature_names is not None and len(model.feature_names) != n_features:
-            raise ValueError(f"there are {len(model.feature_names)} feature names for {n_features} features")
-        return model
 
 
 def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -403,13 +355,3 @@ def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, An
             }
         ),
     }
-
-
-def _numbers(values: NDArray[Any]) -> list[Any]:
-    """For JSON, which has no nan and no inf."""
-    return [v if not isinstance(v, float) or math.isfinite(v) else str(v) for v in values.tolist()]
-
-
-def _array(name: str, values: list[Any]) -> NDArray[Any]:
-    kind = np.str_ if name in _TEXTS else np.int64 if name in _WHOLE else np.float64
-    return np.array(values, dtype=kind)

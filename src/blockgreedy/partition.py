@@ -154,7 +154,7 @@ class Partition:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ``.npz`` file that ``Partition.load`` reads. It appears complete or not at all."""
         seed = np.int64(-1) if self.seed is None else np.uint64(self.seed)
-        with replacing(Path(path), ".npz") as unfinished, unfinished.open("xb") as file:
+        with replacing(path, ".npz") as file:
             np.savez_compressed(
                 file, block_of=self.block_of, n_blocks=np.int64(self.n_blocks), kind=np.str_(self.kind), seed=seed
             )

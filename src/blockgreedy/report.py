@@ -24,6 +24,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+from blockgreedy.files import replacing_text
 from blockgreedy.report_script import SCRIPT
 from blockgreedy.report_style import STYLE
 
@@ -207,7 +208,9 @@ class Page:
         )
 
     def save(self, path: str | Path) -> None:
-        Path(path).write_text(self.html(), encoding="utf-8")
+        """Appears complete or not at all."""
+        with replacing_text(path) as file:
+            file.write(self.html())
 
 
 def _render(part: Section, names: set[str]) -> tuple[str, str]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.files import replacing_text
+
 
 @dataclass(frozen=True)
 class Record:
@@ -43,7 +45,8 @@ class Trace:
         return np.array([getattr(record, name) for record in self.records], dtype=np.float64)
 
     def to_csv(self, path: str | Path) -> None:
-        with open(path, "w", newline="") as file:
+        """Appears complete or not at all."""
+        with replacing_text(path) as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)
             writer.writerows([[repr(getattr(record, name)) for name in COLUMNS] for record in self.records])
@@ -54,8 +57,9 @@ class Trace:
             rows = list(csv.reader(file))
         if not rows or tuple(rows[0]) != COLUMNS:
             raise ValueError(f"{path} is not a trace: its first line must be {','.join(COLUMNS)}")
-        parse: list[Any] = [int if f.type in (int, "int") else float for f in fields(Record)]
+        parse: list[Any] = [int if name in WHOLE_COLUMNS else float for name in COLUMNS]
         return cls([Record(*(read(cell) for read, cell in zip(parse, row, strict=True))) for row in rows[1:]])
 
 
 COLUMNS = tuple(f.name for f in fields(Record))
+WHOLE_COLUMNS = tuple(f.name for f in fields(Record) if f.type in (int, "int"))

@@ -1,12 +1,12 @@
 """Options that several commands have: which data, which problem, where the results go."""
 
+import contextlib
 import math
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,10 +15,11 @@ import typer
 from numpy.typing import NDArray
 
 import blockgreedy
-from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, option, warnings_as_lines
+from blockgreedy.cli.outputs import Input, Output
+from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
+from blockgreedy.data.load import cache_of, check_options, kind_of
 from blockgreedy.losses import LOSSES
-from blockgreedy.model import Model
 from blockgreedy.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
@@ -41,21 +42,41 @@ class Reading:
     )
     cache: bool = _of_data(False, "--cache", "Keep what was read beside the file, for next time.")
 
-    def read_file(self, path: Path, **more: Any) -> Dataset:
+    def inputs(self, *data: Path, **more: Any) -> list[Input]:
+        """The files that are read. Options that are not known, or that these files do not have, end the command."""
         if self.index_base not in _BASES:
             fail(f"--index-base {self.index_base} is not known; use auto, 0 or 1", WRONG_USE)
         if self.dtype not in (None, "float32", "float64"):
             fail(f"--dtype {self.dtype} is not known; use float32 or float64", WRONG_USE)
-        asked: dict[str, Any] = {
-            "target": self.target,
-            "categorical": None if self.categorical is None else self.categorical.split(","),
-            "dtype": self.dtype,
-            "index_base": _BASES[self.index_base],
-            "allow_unterminated": self.allow_unterminated,
-            "cache": self.cache,
-        }
+        found: list[Input] = []
+        for path in data:
+            found.append(("the data", path))
+            with contextlib.suppress(ValueError):  # another ending, which reading will complain about
+                kind, _ = kind_of(path)
+                if self.target is not None and kind in (".mtx", ".npy"):
+                    found.append(("the labels", Path(self.target)))
+                with failures(code=WRONG_USE):
+                    check_options(path, **self._of_files(), **more)
+        return found
+
+    def caches(self, *data: Path) -> list[Output]:
+        """The files that --cache makes."""
+        kept = [cache_of(path) for path in dict.fromkeys(data) if self.cache and path.is_file()]
+        return [Output("--cache", path, "the cache") for path in kept]
+
+    def read_file(self, path: Path, **more: Any) -> Dataset:
+        asked = {**self._of_files(), "dtype": self.dtype, "cache": self.cache}
         with warnings_as_lines(UserWarning):
             return load(path, **(asked | more))
+
+    def _of_files(self) -> dict[str, Any]:
+        """The options that not every kind of file has."""
+        return {
+            "target": self.target,
+            "categorical": None if self.categorical is None else self.categorical.split(","),
+            "index_base": _BASES[self.index_base],
+            "allow_unterminated": self.allow_unterminated,
+        }
 
 
 @dataclass(frozen=True)
@@ -105,71 +126,9 @@ _MODEL = typer.Option("--model", help="Save the model to this .npz or .json file
 _REPORT = typer.Option("--report", help="Write a page about it: this .html file.", rich_help_panel="Output")
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """Where a command's results go; checked before any work is done for them."""
-
-    data: Path
-    model: Path | None = None
-    report: Path | None = None
-    others: tuple[tuple[str, Path | None, tuple[str, ...]], ...] = ()
-
-    def check(self) -> None:
-        for name, path, suffixes in (("--model", self.model, (".npz", ".json")), *self.others):
-            check_output(name, path, suffixes, self.data)
-        check_report(self.report)
-
-    def write(self, make: Callable[[], Model]) -> int:
-        """0, or the exit code of what went wrong; the rest is still written."""
-        if self.model is None and self.report is None:
-            return 0
-        model, code = make(), 0
-        if self.model is not None:
-            try:
-                model.save(self.model)
-            except (OSError, ValueError) as error:
-                code = complain(f"the model cannot be written: {error}", FAILED)
-        if self.report is not None:
-            code = write_report(model, self.report) or code
-        return code
-
-
-def write_report(model: Model, path: Path) -> int:
-    from blockgreedy.pages import model_page
-
-    try:
-        model_page(model).save(path)
-    except (OSError, ValueError) as error:
-        return complain(f"the report cannot be written: {error}", FAILED)
-    return 0
-
-
-def check_output(name: str, path: Path | None, suffixes: tuple[str, ...] = (), data: Path | None = None) -> None:
-    if path is None:
-        return
-    if data is not None and path.exists() and data.exists() and path.samefile(data):
-        fail(f"{name} {path} would replace the data; give it another name", WRONG_USE)
-    if path.is_dir() or not path.parent.is_dir():
-        fail(f"{name} must name a file in an existing folder, got {str(path)!r}", WRONG_USE)
-    if suffixes and path.suffix.lower() not in suffixes:
-        fail(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}", WRONG_USE)
-
-
-def check_report(path: Path | None, name: str = "--report") -> None:
-    check_output(name, path, (".html",))
-    if path is not None:
-        check_matplotlib(name)
-
-
-def check_matplotlib(name: str) -> None:
-    if find_spec("matplotlib") is None:
-        fail(f"{name} needs matplotlib, which is missing: pip install 'blockgreedy[report]'", FAILED)
-
-
-def show_files(console: Any, files: Mapping[str, Path | None]) -> None:
-    for name, path in files.items():
-        if path is not None:
-            console.print(f"{name}: {path}", highlight=False)
+def show_files(console: Any, written: Mapping[str, Path]) -> None:
+    for name, path in written.items():
+        console.print(f"{name}: {path}", highlight=False)
 
 
 def pick(record: Any, names: str) -> dict[str, Any]:

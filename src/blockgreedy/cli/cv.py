@@ -12,7 +12,6 @@ from rich.table import Table
 
 from blockgreedy.cli.asked import (
     ModelOption,
-    Outputs,
     ProblemOptions,
     ReportOption,
     data_facts,
@@ -22,6 +21,7 @@ from blockgreedy.cli.asked import (
     settings_of,
     show_files,
 )
+from blockgreedy.cli.outputs import Outputs, model_output, report_output
 from blockgreedy.cli.shell import NOT_CONVERGED, WRONG_USE, app, failures, option, takes, warnings_as_lines
 from blockgreedy.data import Dataset
 from blockgreedy.model import CrossValidation, Model
@@ -69,8 +69,12 @@ def cv(options: CvOptions) -> None:
     [cyan]blockgreedy cv reuters.svm --loss logistic --scoring roc_auc --model best.npz --report cv.html[/]
     [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
     """
-    outputs = Outputs(options.data, options.model, options.report)
-    outputs.check()
+    outputs = Outputs(
+        options.inputs(options.data),
+        model_output(options.model),
+        report_output(options.report),
+        *options.caches(options.data),
+    )
     with failures("interrupted before alpha was chosen; nothing was saved") as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
@@ -94,7 +98,7 @@ def cv(options: CvOptions) -> None:
         "nonzeros": int(model.nonzeros[0]),
     }
     code = 0 if estimator.status_ == "converged" else NOT_CONVERGED
-    code = outputs.write(lambda: replace(model, settings=settings_of(facts))) or code
+    outputs.write_model(lambda: replace(model, settings=settings_of(facts)))
     if options.as_json:
         curve: dict[str, Any] = {name: numbers(getattr(cross, name)) for name in ("alphas", "std_error", "nonzeros")}
         curve |= {"mean": numbers(cross.shown), "better": cross.better}
@@ -102,8 +106,8 @@ def cv(options: CvOptions) -> None:
     else:
         console = Console(markup=False)
         _show(console, facts, cross)
-        show_files(console, {"model": options.model, "report": options.report})
-    raise typer.Exit(code)
+        show_files(console, outputs.written)
+    raise typer.Exit(outputs.code or code)
 
 
 def _estimator(options: CvOptions) -> Any:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from blockgreedy.cli.asked import DataOptions
+from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
@@ -70,8 +71,9 @@ def make(options: MakeOptions) -> None:
     began = time.perf_counter()
     with failures(code=WRONG_USE):
         check_writable(options.out, options.index_base)
+        outputs = Outputs([], Output("--out", options.out, "the data"))
         dataset = _generated(options)
-        remarks = write(dataset, options.out, index_base=options.index_base)  # type: ignore[arg-type]
+    remarks = _write(outputs, "out", dataset, options.index_base)
     about = {"kind": options.kind, "seed": options.seed, **_written(dataset, options.out, remarks, began)}
     _say(options, about)
 
@@ -138,11 +140,16 @@ def convert(options: ConvertOptions) -> None:
     began = time.perf_counter()
     with failures(code=WRONG_USE):
         check_writable(options.out, options.out_index_base)
+    outputs = Outputs(
+        options.inputs(options.data, n_features=options.n_features),
+        Output("OUT", options.out, "the data"),
+        *options.caches(options.data),
+    )
     with failures():
         dataset = options.read(
             n_features=options.n_features, labelled=not options.unlabelled, n_threads=options.n_threads
         )
-        remarks = write(dataset, options.out, index_base=options.out_index_base)  # type: ignore[arg-type]
+    remarks = _write(outputs, "OUT", dataset, options.out_index_base)
     _say(options, {"data": str(options.data), **_written(dataset, options.out, remarks, began)})
 
 
@@ -219,6 +226,15 @@ def _list(options: FetchOptions) -> None:
         "are verified by the SHA-256 of their first download.",
         soft_wrap=True,
     )
+
+
+def _write(outputs: Outputs, name: str, dataset: Dataset, index_base: int) -> list[str]:
+    """What a reader of the file must know; without the file there is nothing more to do."""
+    remarks: list[str] = []
+    outputs.write(name, lambda path: remarks.extend(write(dataset, path, index_base=index_base)))  # type: ignore[arg-type]
+    if outputs.code:
+        raise typer.Exit(outputs.code)
+    return remarks
 
 
 def _written(dataset: Dataset, out: Path, remarks: list[str], began: float) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.cli.asked import OfFiles, Reading, check_output
+from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
+from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, takes
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.files import replacing
@@ -50,7 +51,11 @@ def info(options: InfoOptions) -> None:
     [cyan]blockgreedy data info clicks.parquet --target clicked --categorical hour,site --picture density.png[/]
     [cyan]blockgreedy data info *.npz --json[/]
     """
-    check_output("--picture", options.picture, (".png",))
+    outputs = Outputs(
+        options.inputs(*options.data),
+        Output("--picture", options.picture, "the picture", (".png",), is_drawn=True),
+        *options.caches(*options.data),
+    )
     if options.picture is not None and len(options.data) > 1:
         fail(f"--picture is of one file, got {len(options.data)}", WRONG_USE)
     for path in options.data:
@@ -58,12 +63,12 @@ def info(options: InfoOptions) -> None:
             dataset = options.read_file(path, labelled=False, n_threads=options.n_threads)
         with failures(code=WRONG_USE):
             found = summarize(dataset, duplicates=options.duplicates, n_threads=options.n_threads)
-        if options.picture is not None:
-            _draw(options.picture, found)
+        outputs.write("picture", partial(_draw, found=found))
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict()}))
         else:
             show(Console(highlight=False, markup=False), str(path), found)
+    raise typer.Exit(outputs.code)
 
 
 def show(console: Console, path: str, found: Summary) -> None:
@@ -145,21 +150,16 @@ def bar(share: float) -> str:
 
 
 def _draw(path: Path, found: Summary) -> None:
-    with failures():
-        try:
-            import matplotlib  # noqa: F401
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError("--picture needs matplotlib: pip install 'blockgreedy[report]'") from None
-        from blockgreedy.figures import Axis, Line, curves
+    from blockgreedy.figures import Axis, Line, curves
 
-        counts = np.sort(found.per_column[found.per_column > 0])[::-1]
-        picture = curves(
-            "density",
-            [Line(np.arange(1, len(counts) + 1), counts)],
-            Axis("column, fullest first", log=True),
-            Axis("nonzeros", log=True),
-            title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
-            alt="Nonzeros of each column, fullest first, on logarithmic axes",
-        )
-        with replacing(path, ".png") as unfinished:
-            unfinished.write_bytes(picture.png)
+    counts = np.sort(found.per_column[found.per_column > 0])[::-1]
+    picture = curves(
+        "density",
+        [Line(np.arange(1, len(counts) + 1), counts)],
+        Axis("column, fullest first", log=True),
+        Axis("nonzeros", log=True),
+        title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
+        alt="Nonzeros of each column, fullest first, on logarithmic axes",
+    )
+    with replacing(path, ".png") as file:
+        file.write(picture.png)

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blockgreedy.cli.asked import OfFiles, Reading
+from blockgreedy.cli.outputs import Outputs
 from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
@@ -63,6 +64,7 @@ def diagnose(options: DiagnoseOptions) -> None:
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
         fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(KINDS)}, with commas between", WRONG_USE)
+    Outputs(options.inputs(*options.data), *options.caches(*options.data))
     for path in options.data:
         with failures() as stage, _saying(options, f"{path.name}: loading") as say:
             dataset = options.read_file(path, n_threads=options.n_threads)

@@ -23,7 +23,6 @@ from rich.text import Text
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.cli.asked import (
     ModelOption,
-    Outputs,
     ProblemOptions,
     ReportOption,
     data_facts,
@@ -31,12 +30,11 @@ from blockgreedy.cli.asked import (
     pick,
     settings_of,
 )
+from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
 from blockgreedy.cli.shell import (
-    FAILED,
     NOT_CONVERGED,
     WRONG_USE,
     app,
-    complain,
     fail,
     failures,
     option,
@@ -172,8 +170,13 @@ def fit(options: FitOptions) -> None:
     """
     if (options.alpha is None) == (options.alpha_ratio is None):
         fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
-    outputs = Outputs(options.data, options.model, options.report, (("--trace", options.trace, ()),))
-    outputs.check()
+    outputs = Outputs(
+        [*options.inputs(options.data), *_partition_file(options)],
+        model_output(options.model),
+        report_output(options.report),
+        Output("--trace", options.trace, "the trace"),
+        *options.caches(options.data),
+    )
     progress = Progress(options.tol)
     with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):
         dataset = options.read(n_threads=options.n_threads)
@@ -182,27 +185,28 @@ def fit(options: FitOptions) -> None:
         progress.f_null = problem.null_model.objective
         solution = solve(problem, callback=progress.see, **_with_partition(options))
     code = 0 if solution.status == "converged" else NOT_CONVERGED
-    if options.trace is not None:
-        try:
-            solution.trace.to_csv(options.trace)
-        except OSError as error:
-            code = complain(f"the trace cannot be written: {error}", FAILED)
+    outputs.write("trace", solution.trace.to_csv)
     facts = _facts(options, dataset, problem, solution)
-    code = outputs.write(lambda: Model.of_solution(problem, solution, dataset, settings_of(facts))) or code
+    outputs.write_model(lambda: Model.of_solution(problem, solution, dataset, settings_of(facts)))
     if options.as_json:
         typer.echo(json.dumps(finite(facts)))
     else:
-        Console().print(_summary(facts, pick(options, "trace model report")))
-    raise typer.Exit(code)
+        Console().print(_summary(facts, outputs.written))
+    raise typer.Exit(outputs.code or code)
 
 
 def _with_partition(options: FitOptions) -> dict[str, Any]:
     """The arguments of solve; a partition that is no kind is a file."""
     asked = options.of_solve()
-    name = asked.get("partition")
-    if isinstance(name, str) and name not in KINDS and name.endswith(".npz"):
-        asked["partition"] = Partition.load(name)
+    for _, path in _partition_file(options):
+        asked["partition"] = Partition.load(path)
     return asked
+
+
+def _partition_file(options: FitOptions) -> list[Input]:
+    name = options.partition
+    is_file = name is not None and name not in KINDS and name.endswith(".npz")
+    return [("the partition", Path(name))] if name is not None and is_file else []
 
 
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
@@ -247,7 +251,7 @@ def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> 
     }
 
 
-def _summary(f: dict[str, Any], files: dict[str, Path | None]) -> Table:
+def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
     ratio = f"{_ratio(f['alpha'], f['alpha_max']):.3g} of alpha_max {f['alpha_max']:.6g}"
     extras = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
     extras += (", intercept" if f["fit_intercept"] else "") + (", standardised" if f["standardize"] else "")
@@ -273,7 +277,7 @@ def _summary(f: dict[str, Any], files: dict[str, Path | None]) -> Table:
     }
     if f["fit_intercept"]:
         rows["intercept"] = f"{f['intercept']:.10g}"
-    rows |= {name: str(path) for name, path in files.items() if path is not None}
+    rows |= {name: str(path) for name, path in files.items()}
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     for name, value in rows.items():

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from blockgreedy.cli.asked import DataOptions, ReportOption, check_matplotlib, check_output, check_report, settings_of
+from blockgreedy.cli.asked import DataOptions, ReportOption, settings_of
+from blockgreedy.cli.outputs import Output, Outputs, report_output
 from blockgreedy.cli.shell import WRONG_USE, app, failures, option, takes
 from blockgreedy.columns import as_columns
 from blockgreedy.data import Dataset
@@ -54,12 +55,13 @@ def partition(options: PartitionOptions) -> None:
     [cyan]blockgreedy partition data.npz --blocks 32 --kind balanced --out blocks.npz[/]
     [cyan]blockgreedy partition data.npz --kind clustered --picture blocks.png --report blocks.html[/]
     """
-    outputs = (("--out", options.out, (".npz",)), ("--picture", options.picture, (".png",)))
-    for name, path, suffixes in outputs:
-        check_output(name, path, suffixes, options.data)
-    check_report(options.report)
-    if options.picture is not None:
-        check_matplotlib("--picture")
+    outputs = Outputs(
+        options.inputs(options.data),
+        Output("--out", options.out, "the partition", (".npz",)),
+        Output("--picture", options.picture, "the picture", (".png",), is_drawn=True),
+        report_output(options.report),
+        *options.caches(options.data),
+    )
     with failures() as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
@@ -69,24 +71,19 @@ def partition(options: PartitionOptions) -> None:
         made = make_partition(dataset.X, dataset.y, n_threads=options.n_threads, **settings)  # type: ignore[arg-type]
         seconds = time.perf_counter() - began
         described = describe(made, dataset)
-        if options.out is not None:
-            made.save(options.out)
-        if options.picture is not None:
-            _draw(options.picture, described, dataset.name)
-        if options.report is not None:
-            from blockgreedy.pages import partition_page
-
-            about = settings_of({"data": str(options.data), **settings, "seconds": seconds})
-            partition_page(made, dataset.X, dataset.y, settings=about).save(options.report)
-    files = {"out": options.out, "picture": options.picture, "report": options.report}
-    written = {name: str(path) for name, path in files.items() if path is not None}
+        outputs.write("out", made.save)
+        outputs.write("picture", lambda path: _draw(path, described, dataset.name))
+        about = settings_of({"data": str(options.data), **settings, "seconds": seconds})
+        outputs.write("report", lambda path: _write_page(path, made, dataset, about))
+    written = {name: str(path) for name, path in outputs.written.items()}
     if options.as_json:
         typer.echo(json.dumps({"data": str(options.data), **described, "seconds": seconds, **written}))
-        return
+        raise typer.Exit(outputs.code)
     console = Console(highlight=False, markup=False)
     console.print(_table(described) if made.n_blocks <= _MOST_ROWS else "", _summary(described, dataset, seconds))
     for name, file in written.items():
         console.print(f"{name}: {file}")
+    raise typer.Exit(outputs.code)
 
 
 def describe(made: Partition, dataset: Dataset) -> dict[str, Any]:
@@ -134,6 +131,12 @@ def _summary(described: dict[str, Any], dataset: Dataset, seconds: float) -> str
     )
 
 
+def _write_page(path: Path, made: Partition, dataset: Dataset, about: dict[str, Any]) -> None:
+    from blockgreedy.pages import partition_page
+
+    partition_page(made, dataset.X, dataset.y, settings=about).save(path)
+
+
 def _draw(path: Path, described: dict[str, Any], name: str) -> None:
     """Loads beside their mean, heaviest block first: the paper's Figure 3a, with the mass added."""
     from blockgreedy.figures import Axis, bars
@@ -149,5 +152,5 @@ def _draw(path: Path, described: dict[str, Any], name: str) -> None:
         title=f"{name}: {described['n_blocks']} {described['kind']} blocks",
         alt="Nonzeros and share of the gradient mass of each block, beside their means",
     )
-    with replacing(path, ".png") as unfinished:
-        unfinished.write_bytes(picture.png)
+    with replacing(path, ".png") as file:
+        file.write(picture.png)

@@ -15,7 +15,6 @@ from rich.table import Table
 
 from blockgreedy.cli.asked import (
     ModelOption,
-    Outputs,
     ProblemOptions,
     ReportOption,
     data_facts,
@@ -24,7 +23,9 @@ from blockgreedy.cli.asked import (
     settings_of,
     show_files,
 )
-from blockgreedy.cli.shell import FAILED, NO_POINT, NOT_CONVERGED, WRONG_USE, app, complain, failures, option, takes
+from blockgreedy.cli.outputs import Output, Outputs, model_output, report_output
+from blockgreedy.cli.shell import NO_POINT, NOT_CONVERGED, WRONG_USE, app, failures, option, takes
+from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
 from blockgreedy.path import Path, PathPoint, solve_path
 
@@ -69,8 +70,13 @@ def path(options: PathOptions) -> None:
     [cyan]blockgreedy path reuters.svm --loss logistic --model path.npz --report path.html[/]
     [cyan]blockgreedy path genes.npz --max-nonzeros 50 --csv path.csv[/]
     """
-    outputs = Outputs(options.data, options.model, options.report, (("--csv", options.csv_file, ()),))
-    outputs.check()
+    outputs = Outputs(
+        options.inputs(options.data),
+        model_output(options.model),
+        report_output(options.report),
+        Output("--csv", options.csv_file, "the table"),
+        *options.caches(options.data),
+    )
     with failures(NO_POINT) as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
@@ -92,19 +98,15 @@ def path(options: PathOptions) -> None:
         **pick(found, "status message seconds"),
         "n_alphas": len(found),
     }
-    if options.csv_file is not None:
-        try:
-            write_csv(options.csv_file, found)
-        except OSError as error:
-            code = complain(f"the table cannot be written: {error}", FAILED)
-    code = outputs.write(lambda: Model.of_path(found, dataset, settings_of(facts))) or code
+    outputs.write("csv", lambda file: write_csv(file, found))
+    outputs.write_model(lambda: Model.of_path(found, dataset, settings_of(facts)))
     if options.as_json:
         typer.echo(json.dumps(finite(facts) | {"points": [finite(row) for row in rows_of(found)]}))
     else:
         console = Console(markup=False)
         show(console, found, facts)
-        show_files(console, {"model": options.model, "report": options.report, "csv": options.csv_file})
-    raise typer.Exit(code)
+        show_files(console, outputs.written)
+    raise typer.Exit(outputs.code or code)
 
 
 def progress_bar(quiet: bool) -> Progress:
@@ -131,7 +133,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 def write_csv(file: FilePath, path: Path) -> None:
     rows = rows_of(path)
-    with file.open("w", newline="") as out:
+    with replacing_text(file) as out:
         writer = csv.DictWriter(out, list(rows[0]) if rows else [])
         writer.writeheader()
         writer.writerows(rows)

@@ -2,12 +2,11 @@
 
 import csv
 import json
-import os
 import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import numpy as np
 import typer
@@ -16,10 +15,13 @@ from rich.console import Console
 from rich.table import Table
 from scipy import sparse
 
-from blockgreedy.cli.asked import DataOptions, check_output, finite
-from blockgreedy.cli.shell import FAILED, WRONG_USE, app, fail, failures, option, takes
+from blockgreedy.cli.asked import DataOptions, finite
+from blockgreedy.cli.outputs import Output, Outputs
+from blockgreedy.cli.shell import FAILED, WRONG_USE, app, end_stdout, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
+from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, kind_of
+from blockgreedy.files import replacing, replacing_text
 from blockgreedy.model import Model
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
@@ -59,7 +61,11 @@ def predict(options: PredictOptions) -> None:
     [cyan]blockgreedy predict model.npz new.svm --what probabilities --out predictions.csv[/]
     [cyan]blockgreedy predict path.npz test.parquet --alpha 1e-4 --score --out predictions.parquet[/]
     """
-    check_output("--out", options.out, (".csv", ".parquet"), options.data)
+    outputs = Outputs(
+        [("the model", options.model), *options.inputs(options.data)],
+        Output("--out", options.out, "the predictions", (".csv", ".parquet")),
+        *options.caches(options.data),
+    )
     if options.what not in KINDS:
         fail(f"--what {options.what} is not known; use {', '.join(KINDS)}", WRONG_USE)
     with failures("interrupted; not all predictions were written") as stage:
@@ -74,16 +80,14 @@ def predict(options: PredictOptions) -> None:
             raise ValueError(f"--score needs labels, and {options.data} has none; name them with --target")
         decision = model.decision(dataset.X)
         columns = _columns(model, decision, options.what)
-        try:
-            _write(options.out, columns)
-        except BrokenPipeError:  # `predict … | head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except OSError as error:
-            fail(f"the predictions cannot be written: {error}", FAILED)
+        outputs.write("out", lambda path: _write(path, columns))
+        if options.out is None:
+            _print(columns)
         if options.score:
             _show(scores(model, decision, dataset.y), options.as_json)
-    if options.out is not None:
-        Console(stderr=True, markup=False, highlight=False).print(f"{len(decision):,} predictions in {options.out}")
+    for path in outputs.written.values():
+        Console(stderr=True, markup=False, highlight=False).print(f"{len(decision):,} predictions in {path}")
+    raise typer.Exit(outputs.code)
 
 
 def _chosen(model: Model, alpha: float | None) -> Model:
@@ -101,9 +105,10 @@ def _chosen(model: Model, alpha: float | None) -> Model:
 def _read(options: PredictOptions, model: Model) -> Dataset:
     """As the model's own data were read, in the model's columns."""
     asked: dict[str, Any] = {"labelled": options.score, "encoding": model.encoding, "n_threads": options.n_threads}
-    if options.target is None and model.encoding is not None:
+    kind, _ = kind_of(options.data)
+    if options.target is None and model.encoding is not None and kind in TABLE_SUFFIXES:
         asked["target"] = model.settings.get("target")
-    if model.index_base is not None and options.index_base == "auto":
+    if model.index_base is not None and options.index_base == "auto" and kind in SVMLIGHT_SUFFIXES:
         asked["index_base"] = model.index_base
     dataset = options.read(**asked)
     names, known = dataset.feature_names, model.feature_names
@@ -137,24 +142,35 @@ def _columns(model: Model, decision: NDArray[np.float64], what: str) -> dict[str
     return {f"p({label_text(label)})": probabilities[:, k] for k, label in enumerate(model.classes.tolist())}
 
 
-def _write(out: Path | None, columns: dict[str, NDArray[Any]]) -> None:
-    if out is not None and out.suffix.lower() == ".parquet":
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet
-        except ModuleNotFoundError:
-            fail("--out .parquet needs the package pyarrow: pip install 'blockgreedy[data]'", FAILED)
-        pa.parquet.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), out)
+def _write(out: Path, columns: dict[str, NDArray[Any]]) -> None:
+    if out.suffix.lower() == ".csv":
+        with replacing_text(out) as text:
+            _write_csv(text, columns)
         return
-    file = sys.stdout if out is None else out.open("w", newline="", encoding="utf-8")
     try:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-        file.flush()
-    finally:
-        if out is not None:
-            file.close()
+        import pyarrow as pa
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        fail("--out .parquet needs the package pyarrow: pip install 'blockgreedy[data]'", FAILED)
+    with replacing(out) as file:
+        pa.parquet.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), file)
+
+
+def _print(columns: dict[str, NDArray[Any]]) -> None:
+    try:
+        _write_csv(sys.stdout, columns)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `predict … | head` has seen enough
+        end_stdout()
+    except OSError as error:
+        end_stdout()
+        fail(f"the predictions cannot be written: {error.strerror}", FAILED)
+
+
+def _write_csv(file: TextIO, columns: dict[str, NDArray[Any]]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
 def scores(model: Model, decision: NDArray[np.float64], y: NDArray[Any]) -> dict[str, float]:

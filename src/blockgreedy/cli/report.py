@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from blockgreedy.cli.asked import check_report, write_report
+from blockgreedy.cli.outputs import Outputs, report_output
 from blockgreedy.cli.shell import app, failures, takes
 from blockgreedy.model import Model
 
@@ -33,10 +33,10 @@ def report(options: ReportOptions) -> None:
     [cyan]blockgreedy report model.npz --out model.html[/]
     """
     out = options.out or options.model.with_suffix(".html")
-    check_report(out, "--out")
+    outputs = Outputs([("the model", options.model)], report_output(out, "--out"))
     with failures("interrupted; nothing was written"):
         model = Model.load(options.model)
-        code = write_report(model, out)
-    if code == 0:
-        Console(stderr=True, markup=False).print(str(out), highlight=False)
-    raise typer.Exit(code)
+        outputs.write_model(lambda: model, report="out")
+    for path in outputs.written.values():
+        Console(stderr=True, markup=False).print(str(path), highlight=False)
+    raise typer.Exit(outputs.code)

@@ -17,9 +17,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 
 from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
 from blockgreedy.experiments import plan
-from blockgreedy.experiments.files import about_machine, write
+from blockgreedy.experiments.files import SUFFIXES, about_machine, write
 from blockgreedy.experiments.plan import Job, make_plan
 from blockgreedy.experiments.runs import Experiments
 from blockgreedy.experiments.sets import Source, choose, data_folder
@@ -139,6 +140,7 @@ def reproduce(options: ReproduceOptions) -> None:
         fail("reproduce draws with matplotlib, which is not installed: pip install 'blockgreedy[report]'", FAILED)
     if options.out.exists() and not options.out.is_dir():
         fail(f"--out must name a folder, got the file {str(options.out)!r}", WRONG_USE)
+    Outputs([("the data", source.path) for source in sources if source.path is not None], *_there(options.out))
     experiments = Experiments(sources, options.raw, options.seed, threads)
     results = experiments.results
     results.config = _settings(options, sources, seconds, threads)
@@ -167,6 +169,12 @@ def reproduce(options: ReproduceOptions) -> None:
         typer.secho(f"Note: {remark}", err=True, fg="yellow")
     typer.echo(f"{'interrupted; what there is: ' if results.interrupted else ''}{page}")
     raise typer.Exit(NOT_CONVERGED if results.interrupted else 0)
+
+
+def _there(folder: Path) -> list[Output]:
+    """What may be written anew: files of an earlier run, which could be links to something else."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [Output(f"--out {path.parent}:", path, "a file") for path in files if path.suffix in SUFFIXES]
 
 
 def _settings(options: ReproduceOptions, sources: list[Source], seconds: float, threads: int) -> dict[str, Any]:

@@ -4,6 +4,8 @@ Exit codes: 0 done (converged), 3 not converged, 2 wrong use, 1 any other error.
 """
 
 import contextlib
+import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
 import typer
 
 import blockgreedy
+from blockgreedy.backends.cpu import resolve_threads
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 NO_POINT = "interrupted before there was a point to report"
@@ -47,7 +50,16 @@ def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callab
 
     def decorate(command: Callable[[Options], None]) -> Callable[..., None]:
         def call(**values: Any) -> None:
-            command(record(**values))
+            with failures(code=WRONG_USE):
+                resolve_threads(values.get("n_threads"))
+            try:
+                command(record(**values))
+            except OSError as error:
+                if error.filename is not None:
+                    raise
+                end_stdout()
+                if not isinstance(error, BrokenPipeError):  # `… | head` has seen enough, and that is no failure
+                    fail(f"the results cannot be written to stdout: {error.strerror}", FAILED)
 
         call.__name__, call.__doc__ = command.__name__, command.__doc__
         call.__signature__ = signature(record)  # type: ignore[attr-defined]
@@ -55,6 +67,11 @@ def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callab
         return call
 
     return decorate
+
+
+def end_stdout() -> None:
+    """What is left to print goes nowhere, so that Python does not try again, and complain, when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def option(panel: str, default: Any, names: str, help: str) -> Any:

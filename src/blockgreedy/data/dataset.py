@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
+from datetime import date
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +54,7 @@ class Dataset:
                 f"feature_names must be None or an array of shape ({n_features},), one name per column of X, "
                 f"got {_describe(names)}"
             )
+        object.__setattr__(self, "feature_names", as_names(names))
 
     @classmethod
     def of_file(cls, path: Path, X: Any, y: NDArray[Any], names: NDArray[np.str_] | None, **more: Any) -> Dataset:
@@ -74,6 +78,23 @@ class Dataset:
         title = f"{self.name!r}, " if self.name else ""
         size = f"{n_samples:,} x {n_features:,}, {nonzeros:,} nonzeros, {self.X.dtype}"
         return f"Dataset({title}{size}, y {{{labels}}})"
+
+
+def as_names(names: NDArray[Any] | None) -> NDArray[np.str_] | None:
+    """Names as text, whatever holds them: pandas gives objects, h5py bytes, a frame without header numbers."""
+    if names is None or names.dtype.kind == "U":
+        return names
+    return np.array([_name_text(k, name) for k, name in enumerate(names)], dtype=np.str_)
+
+
+def _name_text(k: int, name: Any) -> str:
+    # NaN and NaT differ from themselves: names that are missing
+    if isinstance(name, (str, Real, np.bool_, date, np.datetime64)) and name == name:
+        return str(name)
+    if isinstance(name, bytes):
+        with contextlib.suppress(UnicodeDecodeError):
+            return name.decode()
+    raise ValueError(f"feature_names[{k}]={name!r} cannot be taken as text; accepted are text, numbers and dates")
 
 
 def label_text(label: Any) -> str:

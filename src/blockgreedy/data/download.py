@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from blockgreedy.files import growing, replacing_text
+
 Seen = Callable[[int, int | None], None]  # bytes so far, bytes in all
 
 _BLOCK = 1 << 16
@@ -79,7 +81,7 @@ class Download:
         else:  # the whole file, asked for or not
             have = 0
             self._note_version(answer.headers)
-        with self.part.open("ab" if have else "wb") as file:
+        with growing(self.part, anew=not have) as file:
             self.seen(have, total)
             while block := answer.read(_BLOCK):
                 file.write(block)
@@ -102,7 +104,8 @@ class Download:
         etag = headers.get("ETag")
         version = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
         if version:
-            self.version_file.write_text(json.dumps({"version": version}))
+            with replacing_text(self.version_file) as file:
+                file.write(json.dumps({"version": version}))
         else:
             self.version_file.unlink(missing_ok=True)
 

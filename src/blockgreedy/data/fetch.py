@@ -17,6 +17,7 @@ from blockgreedy.data.collection import SETS, PublicSet
 from blockgreedy.data.compression import decompressed
 from blockgreedy.data.download import Download, Seen
 from blockgreedy.data.load import COMPRESSION_SUFFIXES
+from blockgreedy.files import replacing_text
 
 _BLOCK = 1 << 24
 _LAST_INDEX = re.compile(rb"(\d+):[^:\s]+[ \t]*\r?\n")
@@ -156,9 +157,8 @@ def _read_note(note: Path) -> dict[str, Any]:
 
 
 def _write_note(note: Path, about: dict[str, Any]) -> None:
-    unfinished = note.with_name(f".{note.name}.tmp")
-    unfinished.write_text(json.dumps(about, indent=1))
-    unfinished.replace(note)
+    with replacing_text(note) as file:
+        file.write(json.dumps(about, indent=1))
 
 
 @contextmanager

@@ -66,6 +66,7 @@ def load(
     """
     path = Path(path)
     kind, compression = kind_of(path)
+    check_options(path, target, categorical, index_base, n_features, allow_unterminated)
     if not path.is_file():
         raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
@@ -117,9 +118,36 @@ def kind_of(path: Path) -> tuple[str, str]:
     )
 
 
+def check_options(
+    path: Path,
+    target: str | os.PathLike[str] | None = None,
+    categorical: list[str] | None = None,
+    index_base: IndexBase = "auto",
+    n_features: int | None = None,
+    allow_unterminated: bool = False,
+) -> None:
+    """Refuses options that this kind of file does not have: reading over them would hide a mistake."""
+    kind, _ = kind_of(path)
+    text, tables = "svmlight text", "tables"
+    owners = {
+        **dict.fromkeys(SVMLIGHT_SUFFIXES, text), **dict.fromkeys(TABLE_SUFFIXES, tables),
+        ".mtx": ".mtx", ".npy": ".npy", ".npz": ".npz",
+    }  # fmt: skip
+    given: tuple[tuple[str, Any, bool, tuple[str, ...]], ...] = (
+        ("target", target, target is not None, (tables, ".mtx", ".npy")),
+        ("categorical", categorical, bool(categorical), (tables,)),
+        ("index_base", index_base, index_base != "auto", (text,)),
+        ("n_features", n_features, n_features is not None, (text,)),
+        ("allow_unterminated", allow_unterminated, allow_unterminated, (text,)),
+    )
+    for name, value, is_given, kinds in given:
+        if is_given and owners[kind] not in kinds:
+            raise ValueError(f"{name}={value!r} is for {', '.join(kinds)}; it says nothing of {str(path)!r}")
+
+
 def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> Dataset:
     """What is kept beside the file, if it was made of this very file in this very way; else it is made."""
-    kept = path.with_name(path.name + CACHE_SUFFIX)
+    kept = cache_of(path)
     made_of = json.dumps({"version": _CACHE_VERSION, "file": _state(path), **asked}, sort_keys=True)
     if kept.is_file():
         try:
@@ -166,6 +194,11 @@ def _are_complete(kept: Path) -> bool:
                 if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
                     return False
     return True
+
+
+def cache_of(path: Path) -> Path:
+    """Where ``cache=True`` keeps what was read."""
+    return path.with_name(path.name + CACHE_SUFFIX)
 
 
 def _state(path: Path) -> list[int]:

@@ -68,10 +68,9 @@ def write_npz(dataset: Dataset, path: Path, more: dict[str, NDArray[Any]], compr
     extra = {"y": dataset.y, **more}
     if dataset.feature_names is not None:
         extra["feature_names"] = np.asarray(dataset.feature_names, dtype=np.str_)
-    with replacing(path, ".npz") as unfinished:
-        with unfinished.open("xb") as file:
-            sparse.save_npz(file, X, compressed=compressed)
-        with zipfile.ZipFile(unfinished, "a") as archive:
+    with replacing(path, ".npz") as file:
+        sparse.save_npz(file, X, compressed=compressed)
+        with zipfile.ZipFile(file, "a") as archive:
             for key, array in extra.items():
                 with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)

@@ -18,6 +18,8 @@ from blockgreedy.data.dataset import Dataset
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_FEW = 0.1  # of the values of a column
+_WITHIN_NUMBERS = str.maketrans("", "", ",' \u00a0\u202f$€£¥%")  # what people write into them
 TARGET_NAMES = ("y", "label", "target", "class")
 
 
@@ -36,6 +38,10 @@ class Encoding:
         ]
         return np.array(names, dtype=np.str_)
 
+    @property
+    def n_features(self) -> int:
+        return sum(1 if values is None else len(values) for _, values in self.columns)
+
     def to_json(self) -> list[Any]:
         return [[name, None if values is None else list(values)] for name, values in self.columns]
 
@@ -43,7 +49,15 @@ class Encoding:
     def of_json(cls, columns: list[Any] | None) -> Encoding | None:
         if columns is None:
             return None
-        return cls(tuple((str(name), None if v is None else tuple(map(str, v))) for name, v in columns))
+        for column in columns:
+            if not isinstance(column, list) or len(column) != 2 or not _names_categories(*column):
+                raise ValueError(f"encoding: {column!r} must be the name of a column and its categories, or null")
+        return cls(tuple((name, None if values is None else tuple(values)) for name, values in columns))
+
+
+def _names_categories(name: Any, values: Any) -> bool:
+    is_list = isinstance(values, list) and all(isinstance(value, str) for value in values)
+    return isinstance(name, str) and (values is None or is_list)
 
 
 def read_table(
@@ -148,16 +162,20 @@ def _reads_as_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text  # which Python reads over, and nobody else
 
 
-def _warn_of_numbers(path: Path, name: str, values: tuple[str, ...]) -> None:
-    """One "?" among the numbers of a CSV makes a column text, which nobody would see otherwise."""
-    words = [value for value in values if not _reads_as_number(value)]
-    if 0 < len(words) <= len(values) / 10:
+def _warn_of_numbers(path: Path, name: str, counts: dict[str, int]) -> None:
+    """One "?" among the numbers of a CSV makes a column text, as do the commas of "1,000"; nobody would see it."""
+    words = [value for value in counts if not _reads_as_number(value)]
+    others = [value for value in words if not _reads_as_number(value.translate(_WITHIN_NUMBERS))]
+    rows, wordy = sum(counts.values()), sum(counts[value] for value in words)
+    few_rows = sum(counts[value] for value in others) <= _FEW * rows
+    if words and (few_rows or len(others) <= _FEW * len(counts)):
         warnings.warn(
-            f"{path}, column {name!r} holds numbers but for {words[0]!r}, so its {len(values):,} values are taken as "
-            "categories; mend such fields if numbers are meant, or name the column in categorical",
+            f"{path}, column {name!r}: {wordy:,} of {rows:,} values are not numbers, such as {words[0]!r}, so its "
+            f"{len(counts):,} different values are taken as categories. If numbers are meant, write these values as "
+            f"numbers (1000.5, without separators or units); if categories are meant, name the column in categorical",
             stacklevel=5,
         )
 
@@ -270,9 +288,12 @@ def _encode(
         raise ValueError(f"{path}, column {name!r} of type {kind} cannot be taken as categories: {error}") from error
     is_new = known is None
     if known is None:
-        known = tuple(sorted(value for value in pc.unique(text).to_pylist() if value is not None))
+        counted = pc.value_counts(text)
+        counts = dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
+        counts.pop(None, None)
+        known = tuple(sorted(counts))
         if not as_category:
-            _warn_of_numbers(path, name, known)
+            _warn_of_numbers(path, name, counts)
     found = pc.index_in(text, value_set=pa.array(known, type=pa.string()), skip_nulls=True)
     codes = np.asarray(pc.fill_null(found, -1)).astype(np.int32, copy=False)
     unknown = len(text) - text.null_count - int(np.count_nonzero(codes >= 0))

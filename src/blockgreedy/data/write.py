@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -65,7 +64,7 @@ def write_svmlight(dataset: Dataset, path: Path, index_base: Literal[0, 1] = 1) 
         rows.sum_duplicates()
     _numbers("X", rows.data)
     compression = kind_of(path)[1]
-    with replacing(path, path.suffix.lower()) as unfinished, _compressing(unfinished, compression) as file:
+    with replacing(path) as plain, _compressing(plain, compression) as file:
         for text in _lines(rows, labels, index_base):
             file.write(text.encode("ascii"))
     return _remarks(dataset, rows, index_base)
@@ -108,7 +107,7 @@ def _shortest(values: NDArray[Any]) -> list[str]:
 
 
 @contextmanager
-def _compressing(path: Path, compression: str) -> Iterator[Any]:
+def _compressing(plain: IO[bytes], compression: str) -> Iterator[Any]:
     if compression == ".zst":
         try:
             import zstandard
@@ -116,12 +115,17 @@ def _compressing(path: Path, compression: str) -> Iterator[Any]:
             raise ModuleNotFoundError(
                 "writing .zst needs the package zstandard: pip install 'blockgreedy[data]'"
             ) from None
-        with path.open("xb") as plain, zstandard.ZstdCompressor().stream_writer(plain) as file:
+        with zstandard.ZstdCompressor().stream_writer(plain, closefd=False) as file:
             yield file
         return
-    openers: dict[str, Any] = {"": io.open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    with openers[compression](path, "xb") as file:
+    openers: dict[str, Any] = {"": nullcontext, ".gz": _gzip, ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+    with openers[compression](plain, *(("wb",) if compression else ())) as file:
         yield file
+
+
+def _gzip(file: IO[bytes], mode: str) -> gzip.GzipFile:
+    """Without the name and the time that its header can hold: the same data give the same bits."""
+    return gzip.GzipFile("", mode, fileobj=file, mtime=0)
 
 
 def _remarks(dataset: Dataset, rows: Any, index_base: int) -> list[str]:

@@ -14,13 +14,17 @@ from blockgreedy.experiments.page import make_page
 from blockgreedy.experiments.results import Results
 from blockgreedy.experiments.tables import Table, all_tables
 from blockgreedy.experiments.verdicts import findings
+from blockgreedy.files import replacing, replacing_text
 from blockgreedy.trace import COLUMNS
+
+SUFFIXES = (".html", ".png", ".csv", ".json")  # of what is written
 
 
 def write(results: Results, folder: Path) -> Path:
     """Everything into the folder; the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(_config(results), indent=2) + "\n")
+    with replacing_text(folder / "config.json") as file:
+        file.write(json.dumps(_config(results), indent=2) + "\n")
     if results.sets:
         for table in all_tables(results):
             _write_table(table, folder / f"{table.name}.csv")
@@ -29,7 +33,8 @@ def write(results: Results, folder: Path) -> Path:
         _write_traces(results, folder / "traces.csv")
     page = make_page(results)
     for picture in page.all_pictures():
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
+        with replacing(folder / f"{picture.name}.png") as drawn:
+            drawn.write(picture.png)
     page.save(folder / "index.html")
     return folder / "index.html"
 
@@ -81,7 +86,7 @@ def _distinct(head: Any) -> list[str]:
 
 
 def _write_rows(path: Path, head: Any, rows: Any) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with replacing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(head)
         writer.writerows(rows)
@@ -90,7 +95,7 @@ def _write_rows(path: Path, head: Any, rows: Any) -> None:
 def _write_traces(results: Results, path: Path) -> None:
     """Every run's records in one file, keyed by its settings."""
     keys = ["part", "set", "alpha", "blocks", "update", "per_block", "n_blocks", "blocks_per_iter"]
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with replacing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow([*keys, *COLUMNS])
         for run in results.runs:
