@@ -126,9 +126,9 @@ class Model {
       return 0;
     });
   }
-  double alpha_needed_by(Vector<double> theta, bool at_null) {
+  double alpha_needed_by(Vector<double> theta, bool at_null, double rounding) {
     check_size("theta", theta.size(), held.n_rows());
-    return pass([&] { return alpha_needed(held.matrix, target.penalty, theta.data(), at_null, team); });
+    return pass([&] { return alpha_needed(held.matrix, target.penalty, theta.data(), at_null, rounding, team); });
   }
   double conjugate_at(Vector<double> theta, double scale) {
     check_size("theta", theta.size(), held.n_rows());
@@ -380,7 +380,7 @@ void bind_solver(nb::module_& m) {
       .def("objective", &Model::objective_at, "w"_a, "Xw"_a)
       .def("predict", &Model::predict_at, "w"_a)
       .def("column_products", &Model::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
-      .def("alpha_needed", &Model::alpha_needed_by, "theta"_a, "at_null"_a)
+      .def("alpha_needed", &Model::alpha_needed_by, "theta"_a, "at_null"_a, "rounding"_a)
       .def("penalty_conjugate", &Model::conjugate_at, "theta"_a, "scale"_a)
       .def("kkt_residual", &Model::residual_at, "w"_a, "theta"_a);
   nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/blockgreedy/block_greedy.hpp.")

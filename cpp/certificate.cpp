@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 
 namespace blockgreedy {
 
@@ -9,18 +11,29 @@ namespace {
 
 constexpr std::int64_t batch_size = 128;
 
-// Calls visit(part, j, x_j·r) for every column, parts in parallel.
+// Calls visit(part, j, x_j·r) for every column, parts in parallel. Where products are to count as large as rounding
+// may make them in another order of adding up, they are enlarged by this part of ‖x_j‖.
 template <class Visit>
-void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, Visit visit) {
+void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, Visit visit, double rounding = 0) {
   std::visit(
       [&](const auto& view) {
         const auto cuts = equal_nonzero_cuts(view, n_column_parts);
         const auto run_part = [&](std::int64_t part, int) {
           std::array<double, batch_size> products;
+          std::array<ColumnSums, batch_size> sums;
+          std::array<std::int32_t, batch_size> columns;
           const std::int64_t end = cuts[static_cast<std::size_t>(part) + 1];
           for (std::int64_t first = cuts[static_cast<std::size_t>(part)]; first < end; first += batch_size) {
             const std::int64_t count = std::min(batch_size, end - first);
-            column_dots(view, nullptr, first, count, r, products.data());
+            if (rounding > 0) {
+              std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
+              column_sums(view, columns.data(), count, r, nullptr, sums.data());
+              for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+                products[k] =
+                    sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
+            } else {
+              column_dots(view, nullptr, first, count, r, products.data());
+            }
             for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
           }
         };
@@ -100,17 +113,18 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
   return loss / static_cast<double>(n_rows) + penalty;
 }
 
-double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null,
+double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,
                     ThreadTeam& team) {
   Partials needed{};
-  for_each_product(matrix, theta, team, [&](std::int64_t part, std::int64_t j, double product) {
+  const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const double u = penalty.weight(j);
     if (u == 0 || u == infinity) return;
     const double room = penalty.at(j).room(-product);
     if (at_null ? room > 0 : room == infinity) {
       raise_to(needed[static_cast<std::size_t>(part)], std::fabs(product) / u);
     }
-  });
+  };
+  for_each_product(matrix, theta, team, visit, rounding);
   return largest(needed);
 }
 

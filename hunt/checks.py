@@ -139,12 +139,12 @@ def check_solution(case: Case, problem: bg.Problem, exact: Exact, solution: bg.S
         outcome.found("status", f"{status!r} without a reason")
     objective = np.asarray(solution.trace["objective"])
     if case.options.get("method", "auto") == "auto":
-        rise = np.max(np.diff(objective), initial=0.0)
-        if rise > 0:
-            outcome.found("rise", f"the objective rose by {rise:.3g} of {objective[0]:.6g} along the trace")
-        if len(objective) and objective[-1] != solution.objective:
-            outcome.found("trace", f"ends at {objective[-1]!r}, the solution at {solution.objective!r}")
         floor = exact.floor(solution.coef, solution.intercept)
+        rise = np.max(np.diff(objective), initial=0.0)
+        if rise > floor:
+            outcome.found("rise", f"the objective rose by {rise:.3g} of {objective[0]:.6g} along the trace")
+        if len(objective) and abs(objective[-1] - solution.objective) > floor:
+            outcome.found("trace", f"ends at {objective[-1]!r}, the solution at {solution.objective!r}")
         if status == "converged" and not any(f.check in _FALSE for f in outcome.findings):
             again = problem.duality_gap(solution.coef, solution.intercept, dual=solution.dual)
             if not again <= case.tol * float(f_null) * (1 + 1e-6) + 10 * floor:
@@ -207,7 +207,7 @@ def _judge_stall(
     _, _, best = minimise(exact, w, b)
     error = _part(exact.primal(w, b) - best, f_null)
     outcome.errors.append(error)
-    if case.must_converge:
+    if case.must_converge and error > case.tol:
         outcome.found(
             "stall",
             f"relative gap {_part(gap, f_null):.3g} for tol={case.tol:.3g}; the true relative error is {error:.3g}",
@@ -224,7 +224,7 @@ def null_objective(problem: bg.Problem, exact: Exact, outcome: Outcome) -> Any:
         outcome.found("null model", f"says {null.objective!r}, its weights have {float(here)!r}")
     if ours is None:
         return here
-    if not abs(ours - here) <= 1e-9 * ours + floor:
+    if not here - ours <= 1e-9 * ours + floor:
         outcome.found("null model", f"has {float(here)!r}, the best intercept {float(ours)!r}")
     return ours
 

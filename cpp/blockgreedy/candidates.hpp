@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -196,8 +197,9 @@ class Candidates {
           inverse_norms_[static_cast<std::size_t>(at)] =
               static_cast<float>(1 / std::sqrt(sum.squares));
           if (units_) {
-            units_[static_cast<std::size_t>(at)] =
-                static_cast<float>(target_.penalty.weight(j)) * inverse_norms_[static_cast<std::size_t>(at)];
+            const double unit =
+                target_.penalty.weight(j) * static_cast<double>(inverse_norms_[static_cast<std::size_t>(at)]);
+            units_[static_cast<std::size_t>(at)] = static_cast<float>(std::min(unit, double{most_slack}));
           }
           classes_[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(travel_class(view_.count(j)));
           note(own.found, at, sum.product, w[j], room);
@@ -363,6 +365,10 @@ class Candidates {
     for (std::size_t k = 0; k < travel.size(); ++k) move.distance[k] = static_cast<float>(travel[k]) * (1 + margin);
     move.scale = scale;
     move.shift = static_cast<float>(alpha - before - static_cast<double>(margin) * (alpha + before));
+    if (!(alpha + before < double{most_slack})) {  // float32 ends here: every column is looked at
+      move.shift = 0;
+      move.distance.fill(std::numeric_limits<float>::infinity());
+    }
     move.rounding = margin;
     move.near = static_cast<float>(near);
     return move;

@@ -143,7 +143,10 @@ struct LogisticLoss {
   static BLOCKGREEDY_INLINE double conjugate(double y, double u, double) {
     const double a = -y * u;  // the probability of the other class
     if (!(a >= 0.0 && a <= 1.0)) return std::numeric_limits<double>::infinity();
-    return scalar::x_log_x(a) + scalar::x_log_x(1.0 - a);
+    // log(1 − a) from a itself where a is small: 1 − a has lost its last digits
+    const double small = a < 0.25 ? a : 0.0;
+    const double rest = a < 0.25 ? -(1.0 - a) * scalar::twice_atanh(small / (2.0 - small)) : scalar::x_log_x(1.0 - a);
+    return scalar::x_log_x(a) + rest;
   }
   static BLOCKGREEDY_INLINE double into_domain(double y, double u, double) {
     const double a = -y * u;

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.columns import column_norms, dense_columns
+from blockgreedy.columns import dense_columns
 from blockgreedy.dual_repair import ROUNDING, repaired_dual_points
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ColumnPasses(Protocol):
 
     def products(self, theta: Array) -> Array: ...
 
-    def alpha_needed(self, theta: Array, at_null: bool = False) -> float: ...
+    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float: ...
 
     def penalty_conjugate(self, theta: Array, scale: float) -> float: ...
 
@@ -195,17 +195,14 @@ def scaled_dual_point(
     has_term = _has_conjugate_term(problem)
     best, best_value = nothing
     points: Iterable[Array] = [theta]
-    norms = None
     if weights is not None and problem.alpha > 0 and problem.l2 == 0:
         features, values = weights
-        norms = column_norms(problem.X)
         points = chain(points, repaired_dual_points(problem, theta, Xw, features, np.sign(values), passes))
     for point in points:
         if apart is not None and np.any(apart.violated(point)):
             continue
-        needed = passes.alpha_needed(point) if problem.alpha > 0 else 0.0
-        if norms is not None:
-            needed = _needed_anywhere(problem, passes.products(point), norms * _norm(point))
+        # whoever checks the point may add up its products in another order
+        needed = passes.alpha_needed(point, rounding=ROUNDING * _norm(point)) if problem.alpha > 0 else 0.0
         for scale in _scales(problem, point, needed):
             value = -loss_conjugate(problem, scale * point)
             if has_term:
@@ -215,14 +212,6 @@ def scaled_dual_point(
             if value > best_value:
                 best, best_value = scale * point, value
     return best, best_value
-
-
-def _needed_anywhere(problem: Problem, products: Array, sizes: Array) -> float:
-    """``alpha_needed`` for whatever order products are added up in: each is counted with its rounding."""
-    room = np.where(products < 0, problem.penalty.upper, -problem.penalty.lower)
-    u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights
-    counted = np.isinf(room) & (u > 0) & np.isfinite(u)
-    return float(np.max((np.abs(products) + ROUNDING * sizes)[counted] / u[counted], initial=0.0))
 
 
 def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:

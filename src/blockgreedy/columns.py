@@ -85,7 +85,7 @@ def unit_columns(X: Any, n_threads: int | None = None) -> Columns:
         return np.asfortranarray(columns * inverse, dtype=columns.dtype)
     csc: Any = columns
     scale = np.repeat(inverse, np.diff(csc.indptr)).astype(csc.dtype)
-    return _assemble(sp.csc_array, csc.data * scale, csc.indices, csc.indptr, csc.shape)
+    return assemble(sp.csc_array, csc.data * scale, csc.indices, csc.indptr, csc.shape)
 
 
 def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -110,7 +110,7 @@ def _columns_of_rows(X: Any, n_threads: int | None) -> tuple[sp.csc_array, str]:
     """CSR, what most users hold, turned by all threads and checked on the way."""
     rows: Any = _compressed(X, sp.csr_array, X.shape[0])
     data, indices, indptr, fault = transpose_rows(rows, n_threads)
-    return _assemble(sp.csc_array, data, indices, indptr, X.shape), fault
+    return assemble(sp.csc_array, data, indices, indptr, X.shape), fault
 
 
 def _checked(X: Any) -> np.dtype[Any]:
@@ -143,7 +143,7 @@ def _compressed(X: Any, form: Any, n_pointers: int) -> Any:
     if len(indptr) != n_pointers + 1 or not 0 <= indptr[-1] <= min(len(indices), len(X.data)):
         raise _broken("indptr")
     end = int(indptr[-1])  # buffers may be longer
-    return _assemble(form, np.ascontiguousarray(X.data[:end], dtype=dtype), indices[:end], indptr, X.shape)
+    return assemble(form, np.ascontiguousarray(X.data[:end], dtype=dtype), indices[:end], indptr, X.shape)
 
 
 def _from_entries(X: Any, dtype: np.dtype[Any]) -> sp.csc_array:
@@ -187,7 +187,7 @@ def _broken(what: str, how: str = "") -> ValueError:
     return ValueError(f"X is not a valid sparse matrix: its {what} are broken{how}")
 
 
-def _assemble(form: Any, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
+def assemble(form: Any, data: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Any:
     """A csc_array or csr_array on exactly these buffers (the constructor may copy or change index types)."""
     matrix = form(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from blockgreedy.options import number, one_of, shown
 
@@ -88,7 +88,7 @@ class Logistic(Loss):
         a = -y * u  # probability of the other class
         inside = (a >= 0) & (a <= 1)
         a = np.where(inside, a, 0.0)
-        return np.where(inside, xlogy(a, a) + xlogy(1.0 - a, 1.0 - a), np.inf)
+        return np.where(inside, xlogy(a, a) + xlog1py(1.0 - a, -a), np.inf)
 
     def into_domain(self, y: Array, u: Array) -> Array:
         return -y * np.clip(-y * u, 0.0, 1.0)

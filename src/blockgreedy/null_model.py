@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
-_SEPARATED = 1e-8  # a classifier's loss below this part of its value at 0 has its minimum at infinity
+_SEPARABLE = 1e-3  # a classifier's loss below this part of its value at 0 may have its minimum at infinity
 _MOST_ITERATIONS = 300
 _FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity is given up
 
@@ -71,7 +71,7 @@ def fit_null_model(problem: Problem, deadline: float) -> NullModel:
             labels, shared = np.array([-1.0, 1.0]), np.full(2, b)
             value = float(np.dot(_class_shares(problem), loss.value(labels, shared)))
             dual = problem.weigh(loss.deriv(labels, shared)[(y > 0).astype(np.intp)])
-            return NullModel(features, np.zeros(0), b, value, dual, _floor(problem, value, value))
+            return NullModel(features, np.zeros(0), b, value, dual, _floor(problem, value))
         predictions = np.full(problem.n_samples, b) if problem.offset is None else problem.offset + b
         value = problem.mean(loss.value(y, predictions))
     w = np.zeros(len(features))
@@ -80,18 +80,12 @@ def fit_null_model(problem: Problem, deadline: float) -> NullModel:
         w, b, status = _descend(problem.with_features(features, alpha=0.0), b, value, deadline)
         predictions = problem.decision(_spread(w, features, problem.n_features), b)
         value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
-    return NullModel(features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept, value), status)
+    return NullModel(features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept), status)
 
 
-def _floor(problem: Problem, by_intercept: float, value: float) -> float:
-    """Rounding of what there is to explain; more where unpenalised features separate the classes, and nothing is left.
-
-    What the intercept leaves is what there is to explain: for targets, the spread about their mean.
-    """
-    if not problem.loss.is_classifier:
-        return ROUNDING * by_intercept
-    at_zero = _loss_at_zero(problem)
-    return at_zero * (_SEPARATED if value <= _SEPARATED * at_zero else ROUNDING)
+def _floor(problem: Problem, by_intercept: float) -> float:
+    """Rounding of what there is to explain: what the intercept leaves of the targets, a classifier's loss at 0."""
+    return ROUNDING * (_loss_at_zero(problem) if problem.loss.is_classifier else by_intercept)
 
 
 def _loss_at_zero(problem: Problem) -> float:
@@ -112,7 +106,7 @@ def _descend(problem: Problem, b: float, value: float, deadline: float) -> tuple
     """
     model = CpuModel(problem, resolve_threads())
     engine = model.working_set(0, None, 0.0, value)
-    separated = _SEPARATED * _loss_at_zero(problem) if problem.loss.is_classifier else 0.0
+    separable = _SEPARABLE * _loss_at_zero(problem) if problem.loss.is_classifier and problem.l2 == 0 else 0.0
     w, status = np.zeros(problem.n_features), ""
     try:
         if engine.start(w, b):
@@ -120,7 +114,10 @@ def _descend(problem: Problem, b: float, value: float, deadline: float) -> tuple
         if engine.out_of_range:
             raise OutOfRangeError
         while not status:
-            if engine.objective <= separated or engine.n_iter >= _MOST_ITERATIONS:
+            far = _towards_infinity(problem, w, engine.intercept) if engine.objective <= separable else None
+            if far is not None:
+                return *far, "converged"
+            if engine.n_iter >= _MOST_ITERATIONS:
                 status = "converged"
             elif time.perf_counter() >= deadline:
                 status = "max_seconds"
@@ -134,6 +131,24 @@ def _descend(problem: Problem, b: float, value: float, deadline: float) -> tuple
     if status == "converged":
         w, b = polish(problem, w, b) or (w, b)
     return w, b, status
+
+
+def _towards_infinity(problem: Problem, w: Array, b: float) -> tuple[Array, float] | None:
+    """A multiple of this point at which the loss is down to rounding, if it separates the classes and has no bounds.
+
+    There is no minimum then, and steps towards it would become ever smaller.
+    """
+    offset = np.zeros(problem.n_samples) if problem.offset is None else problem.y * problem.offset
+    margins = problem.y * problem.decision(w, b) - offset
+    if problem.row_weights is not None:
+        used = problem.row_weights > 0
+        margins, offset = margins[used], offset[used]
+    if not np.min(margins) > 0:
+        return None
+    factor = max(1.0, float(np.max((_FAR - offset) / margins)))
+    if np.any(factor * w < problem.lower) or np.any(factor * w > problem.upper):
+        return None
+    return factor * w, factor * b
 
 
 def _class_shares(problem: Problem) -> tuple[float, float]:

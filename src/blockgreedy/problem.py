@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy import arguments
 from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix, resolve_threads
 from blockgreedy.certificate import dual_value, scaled_dual_point
-from blockgreedy.columns import as_columns
+from blockgreedy.columns import as_columns, column_norms
 from blockgreedy.losses import make_loss
 from blockgreedy.null_model import NullModel, OutOfRangeError, fit_null_model
 from blockgreedy.options import number, shown
@@ -225,12 +225,15 @@ class Problem:
         """x_j·theta of every column."""
         return np.asarray(self.X.T @ theta, dtype=np.float64)
 
-    def alpha_needed(self, theta: Array, at_null: bool = False) -> float:
+    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
         """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
 
         With ``at_null``: for which weights of 0 are optimal, so that features with room up to a bound count too.
+        Products count as larger by ``rounding``·‖x_j‖.
         """
         correlation = -self.products(theta)
+        if rounding > 0:
+            correlation += np.copysign(rounding * column_norms(self.X), correlation)
         room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
         u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
         counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)

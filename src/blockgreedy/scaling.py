@@ -19,8 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.columns import _assemble as assemble
-from blockgreedy.columns import dense_columns
+from blockgreedy.columns import assemble, dense_columns
 
 if TYPE_CHECKING:
     from blockgreedy.null_model import NullModel
@@ -33,7 +32,7 @@ _FAR = 64.0  # standard deviations between a mean and 0 from which a column is m
 _TARGET_FAR = 8.0  # the same of the target, which costs no copy of X
 _SAMPLE = 32  # rows that show which columns might be so far from 0
 _TARGET_RANGE = 2**10  # between its inverse and this the target keeps its scale
-_MOST = 1e100  # of inner penalties: beyond every gradient there is, and squares of it are still numbers
+_MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number in float32
 
 
 class ColumnUnits:
@@ -109,7 +108,7 @@ def _shifted(X: Any, features: Features, means: Array) -> Any:
         data = X.data.copy()
         for j, shift in zip(features, shifts, strict=True):
             data[X.indptr[j] : X.indptr[j + 1]] -= shift
-        return assemble(data, X.indices, X.indptr, X.shape)
+        return assemble(sp.csc_array, data, X.indices, X.indptr, X.shape)
     # columns with some zeros become full: the pieces between them are put together again
     pieces, begin, all_rows = [], 0, np.arange(n, dtype=np.int32)
     for j, shift in zip(features, shifts, strict=True):
@@ -118,7 +117,7 @@ def _shifted(X: Any, features: Features, means: Array) -> Any:
         pieces.append(sp.csc_array((column, all_rows, np.array([0, n])), shape=(n, 1)))
         begin = int(j) + 1
     stacked = sp.hstack([*pieces, X[:, begin:]], format="csc")
-    return assemble(stacked.data, stacked.indices.astype(np.int32, copy=False), stacked.indptr, X.shape)
+    return assemble(sp.csc_array, stacked.data, stacked.indices.astype(np.int32, copy=False), stacked.indptr, X.shape)
 
 
 def _largest(X: Any) -> Array:
@@ -136,7 +135,7 @@ def _scaled(X: Any, exponents: NDArray[np.int32]) -> Any:
     if not sp.issparse(X):
         return np.asfortranarray(np.ldexp(X, -exponents))
     data = np.ldexp(X.data, np.repeat(-exponents, np.diff(X.indptr)))
-    return assemble(data, X.indices, X.indptr, X.shape)
+    return assemble(sp.csc_array, data, X.indices, X.indptr, X.shape)
 
 
 class Scaling:
@@ -155,7 +154,7 @@ class Scaling:
             y, offset = (y if offset is None else y - offset), None
             y = self._in_target_units(problem, y)
         self._exponents = self.units.exponents
-        self._common = 0 if self._exponents is None else int(np.median(self._exponents))
+        self._common = self._common_exponent(problem.alpha)
         self.is_identity = (
             y is problem.y
             and offset is problem.offset
@@ -163,6 +162,12 @@ class Scaling:
             and not len(self.units.shifts[0])
         )
         self.inner = problem if self.is_identity else self._inner(problem, y, offset)
+
+    def _common_exponent(self, alpha: float) -> int:
+        """What is taken out of alpha instead of out of the penalty weights: so much that alpha is about 1."""
+        if self._exponents is None:
+            return 0
+        return math.frexp(alpha)[1] - self._exponent if alpha > 0 else int(np.median(self._exponents))
 
     def _in_target_units(self, problem: Problem, y: Array) -> Array:
         largest = float(np.max(np.abs(y)))
@@ -215,6 +220,8 @@ class Scaling:
         """For the same problem at another alpha and l2."""
         if self.is_identity:
             return _Identity(problem)
+        if self._exponents is not None:
+            return Scaling(problem)
         other = object.__new__(Scaling)
         other.__dict__.update(self.__dict__)
         other.inner = self.inner.with_alpha(self.alpha_in(problem.alpha), self.l2_in(problem.l2))

@@ -152,8 +152,8 @@ class CpuModel:
     def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         return column_products(self.matrix, theta, self._n_threads)
 
-    def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False) -> float:
-        return self.core.alpha_needed(np.ascontiguousarray(theta), at_null)
+    def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False, rounding: float = 0.0) -> float:
+        return self.core.alpha_needed(np.ascontiguousarray(theta), at_null, rounding)
 
     def penalty_conjugate(self, theta: NDArray[np.float64], scale: float) -> float:
         return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale)
