@@ -174,7 +174,7 @@ def check_point(
     if not np.isfinite(primal):
         outcome.found("outside bounds", "the weights are not finite or not inside their bounds")
         return
-    floor = exact.floor(w, b)
+    floor = exact.floor(w, b) + _DRIFT * float(f_null)
     if not abs(objective - primal) <= floor:
         outcome.found("false objective", f"reported {objective!r}, is {float(primal)!r}; rounding allows {floor:.3g}")
     if dual is None:
