@@ -17,9 +17,7 @@ from hunt.optimum import minimise
 from hunt.oracle import CLASSIFIERS, Exact
 
 _LATE = 3.0  # seconds of processor time that a run may take beyond max_seconds: these problems are tiny
-_DRIFT = (
-    1e-13  # of the null model's objective: far below any tol, where predictions that are kept up to date may drift
-)
+_DRIFT = 1e-13  # of the null model's objective, which no tol comes near: predictions are updated, not recomputed
 _FAR = 20  # powers of ten beyond which a problem may be refused with advice
 
 
