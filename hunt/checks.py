@@ -17,6 +17,7 @@ from hunt.optimum import minimise
 from hunt.oracle import CLASSIFIERS, Exact
 
 _LATE = 3.0  # seconds of processor time that a run may take beyond max_seconds: these problems are tiny
+_DRIFT = 1e-13  # of the null model's objective, which no tol comes near: predictions are updated, not recomputed
 _FAR = 20  # powers of ten beyond which a problem may be refused with advice
 
 
@@ -171,7 +172,7 @@ def check_point(
     if not np.isfinite(primal):
         outcome.found("outside bounds", "the weights are not finite or not inside their bounds")
         return
-    floor = exact.floor(w, b)
+    floor = exact.floor(w, b) + _DRIFT * float(f_null)
     if not abs(objective - primal) <= floor:
         outcome.found("false objective", f"reported {objective!r}, is {float(primal)!r}; rounding allows {floor:.3g}")
     if dual is None:

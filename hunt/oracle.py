@@ -169,7 +169,7 @@ class Exact:
         sizes = np.abs(self.centred).T @ np.abs(theta_)
         hard = np.isinf(room) & (self.l2 == 0)  # a constraint; the others have a finite conjugate
         allowed = _INEQUALITY * self.l1 + _ROUNDING * sizes
-        for j in np.flatnonzero(hard & (over > allowed))[:3]:
+        for j in np.flatnonzero(hard & ~self._equalities() & (over > allowed))[:3]:  # _project saw to equalities
             verdict.complaints.append(
                 f"|x_j·θ| of feature {j} is {float(np.abs(slope[j])):.6g}, allowed {float(self.l1[j]):.6g}"
             )

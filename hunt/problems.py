@@ -248,7 +248,7 @@ def bounds(rng: Rng) -> Case:
     case = _plain_case(rng, 1e-8)
     n, p = case.shape
     problem = case.problem
-    if rng.random() < 0.04:  # many unpenalised features
+    if rng.random() < 0.02:  # many unpenalised features
         k = int(rng.integers(20, 110))
         X = rng.normal(size=(60, k + 5))
         case.X, case.y = X, _labels(rng, X[:, 0] + X[:, -1] + rng.normal(size=60))
