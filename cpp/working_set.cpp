@@ -113,7 +113,7 @@ class Solver final : public WorkingSet {
     Clock clock(*this, Phase::guard);
     moving_.clear();
     std::int64_t work = 0;
-    double penalty = 0;
+    double penalty = 0, size = 0;
     constexpr std::int64_t run = 64;  // most weights are 0
     for (std::int64_t first = 0; first < view_.n_cols; first += run) {
       const std::int64_t last = std::min(view_.n_cols, first + run);
@@ -124,9 +124,13 @@ class Solver final : public WorkingSet {
         penalty += w[j] >= own.lower && w[j] <= own.upper ? own.value(w[j]) : infinity;
         moving_.push_back({static_cast<std::int32_t>(j), w[j]});
         work += view_.count(j);
+        size += std::fabs(w[j]) * std::sqrt(column_squared_norm(view_, j));
       }
     }
-    accumulate(work, [&](std::size_t i) { return b + (target_.offset ? target_.offset[i] : 0.0); });
+    const auto base = [&](std::size_t i) { return b + (target_.offset ? target_.offset[i] : 0.0); };
+    accumulate(work, base);
+    // Columns that nearly cancel: what is left of them has lost digits.
+    if (size > 100 * std::sqrt(rows_.product(Xd_.data(), Xd_.data()))) accumulate_exactly(base);
     const auto values = loss_kernels(target_.loss).values;
     const double loss = rows_.sum(4, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t chunk = 256;
@@ -651,6 +655,22 @@ class Solver final : public WorkingSet {
         }
       });
     }
+  }
+
+  // The same with twice as many digits: each sum carries what rounding took from it.
+  template <class Base>
+  void accumulate_exactly(Base base) {
+    std::vector<double> rest(Xd_.size());
+    rows_.for_each([&](std::size_t i) { Xd_[i] = base(i); });
+    for (const Move& move : moving_) {
+      view_.for_each_nonzero(move.feature, [&](std::int32_t row, double x) {
+        const auto i = static_cast<std::size_t>(row);
+        const double product = move.step * x, sum = Xd_[i] + product, back = sum - Xd_[i];
+        rest[i] += std::fma(move.step, x, -product) + ((Xd_[i] - (sum - back)) + (product - back));
+        Xd_[i] = sum;
+      });
+    }
+    rows_.for_each([&](std::size_t i) { Xd_[i] += rest[i]; });
   }
 
   typename DualPoint<View>::Where here() {

@@ -28,7 +28,7 @@ CLASSIFIERS = ("logistic", "squared_hinge")
 _EQUALITY = 1e-12  # of √n·‖θ‖: the intercept
 _UNPENALISED = 1e-11  # of ‖x_j‖·‖θ‖
 _INEQUALITY = 1e-9  # of alpha·u_j
-_ROUNDING = 1e-12  # of Σ_i |x_ij − m_j||θ_i|
+_ROUNDING = 1e-12  # of ‖x_j − m_j‖‖θ‖
 _DOMAIN = 1e-11
 _PROMISED = 1e-12  # how well dual points are promised to meet their constraints, and no better
 
@@ -166,7 +166,7 @@ class Exact:
         slope = -(self.centred.T @ theta_)
         room = np.where(slope > 0, self.high, -self.low)
         over = np.maximum(np.abs(slope) - self.l1, 0)
-        sizes = np.abs(self.centred).T @ np.abs(theta_)
+        sizes = np.sqrt(np.sum(self.centred**2, axis=0)) * np.sqrt(np.sum(theta_**2))
         hard = np.isinf(room) & (self.l2 == 0)  # a constraint; the others have a finite conjugate
         allowed = _INEQUALITY * self.l1 + _ROUNDING * sizes
         for j in np.flatnonzero(hard & ~self._equalities() & (over > allowed))[:3]:  # _project saw to equalities

@@ -65,7 +65,7 @@ def fit_null_model(problem: Problem, deadline: float) -> NullModel:
         features = np.flatnonzero(problem.penalty_weights == 0)
         features = features if are_few(problem.X, features) else features[:0]
     with np.errstate(over="ignore", invalid="ignore"):
-        b = _best_intercept(problem) if problem.fit_intercept else 0.0
+        b = best_intercept(problem) if problem.fit_intercept else 0.0
         if loss.is_classifier and problem.offset is None and not len(features):
             # all predictions are b: a loss at each label is enough
             labels, shared = np.array([-1.0, 1.0]), np.full(2, b)
@@ -160,7 +160,7 @@ def _class_shares(problem: Problem) -> tuple[float, float]:
     return problem.mean(np.where(positive, 0.0, 1.0)), problem.mean(np.where(positive, 1.0, 0.0))
 
 
-def _best_intercept(problem: Problem) -> float:
+def best_intercept(problem: Problem) -> float:
     """argmin over b of Σ ω_i loss(y_i, b + offset_i): a formula, or the root of an increasing function.
 
     Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy import arguments
 from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix, resolve_threads
 from blockgreedy.certificate import dual_value, scaled_dual_point
-from blockgreedy.columns import as_columns, column_norms
+from blockgreedy.columns import as_columns, column_norms, combined_exactly
 from blockgreedy.losses import make_loss
-from blockgreedy.null_model import NullModel, OutOfRangeError, fit_null_model
+from blockgreedy.null_model import NullModel, OutOfRangeError, best_intercept, fit_null_model
 from blockgreedy.options import number, shown
 from blockgreedy.penalties import Penalty
 from blockgreedy.scaling import ColumnUnits, Scaling
@@ -268,8 +268,11 @@ class Problem:
 
     def _predictions(self, w: Array, intercept: float) -> Array:
         features = np.flatnonzero(w)  # the product with all columns would copy a float32 matrix to float64
-        predictions = np.asarray(self.X[:, features] @ w[features], dtype=np.float64)
+        columns = self.X[:, features]
+        predictions = np.asarray(columns @ w[features], dtype=np.float64)
         predictions += intercept
+        if np.sum(np.abs(w[features]) * column_norms(columns)) > 100 * np.sqrt(np.sum(predictions**2)):
+            predictions = combined_exactly(columns, w[features], intercept)  # columns that nearly cancel
         if self.offset is not None:
             predictions += self.offset
         return predictions
@@ -309,6 +312,15 @@ class Problem:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
             value = dual_value(inner, theta, inner)
         return self.scaling.value_out(objective - value)
+
+    def best_intercept(self, w: ArrayLike) -> float:
+        """The intercept that goes best with these weights; 0 for a problem without one."""
+        w = arguments.point("w", w, self.n_features)
+        if not self.fit_intercept:
+            return 0.0
+        inner = self.scaling.inner.copied("null_model", "alpha_max", "scaling")
+        inner.offset = inner._predictions(self.scaling.coef_in(w), 0.0)
+        return self.scaling.intercept_out(best_intercept(inner), slice(None), w)
 
     def kkt_residual(self, w: ArrayLike, intercept: float = 0.0) -> float:
         """Largest distance of −gradient to the penalty's subdifferential: 0 exactly at a solution.

@@ -142,7 +142,7 @@ def solve(
     n_blocks : "auto": private models that a sweep works on side by side (default: by size); the family: B (32).
     partition : Partition, or for the family also "random" (default), "contiguous", "clustered", "balanced"
     coef_init, intercept_init : where to start (default: the null model, which is 0 without intercept and
-        unpenalised features). "auto" does not use a start whose objective is over 10,000 times the null model's.
+        unpenalised features). "auto" does not use a start that is worse than the null model.
     trace_iters, trace_seconds : record every so many iterations and/or seconds (default: "auto" every iteration,
         the family at every check).
     callback : called with each Record; returning True stops the run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
-_HOPELESS = 1e4  # times the null model's objective: the way down from such a start is longer than from nothing
+_MORE_ITERATIONS = 100  # after a renewal
 _MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
@@ -100,8 +101,11 @@ def run_working_set(
                     status = "stalled"
                 else:
                     stop = record(False)
-            if status in ("converged", "stalled") and run.renewed(status):
+            # a limit that the user has not set is a stall by another name
+            may_renew = status in ("converged", "stalled") or (status == "max_iter" and max_iter is None)
+            if may_renew and run.renewed(status):
                 status = ""
+                limit = max(limit, engine.n_iter + _MORE_ITERATIONS)
     except KeyboardInterrupt:
         status = "interrupted"
     if not trace.records or trace.records[-1].iteration != engine.n_iter:
@@ -111,6 +115,9 @@ def run_working_set(
             status = "interrupted"
     point = run.guarded(status)
     status = final_status(status, point)
+    last = trace.records[-1]
+    if abs(last.objective - point.objective) > ROUNDING * point.objective:  # the iterations' own had drifted
+        trace.records[-1] = replace(last, objective=point.objective, gap=point.gap)
     run.coef[point.features] = point.values
     dual = engine.release_dual() if point.other_dual is None else point.other_dual
     phases = dict(zip(engine.phases, engine.seconds, strict=True))
@@ -170,7 +177,7 @@ class _Run:
         self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
 
     def start(self, given: tuple[Array, float] | None) -> bool:
-        """From there, or from the null model, which is also taken where what is given is hopeless; True on Ctrl-C."""
+        """From there, or from the null model, which is also taken where what is given is worse; True on Ctrl-C."""
         for at in (given, None):
             if at is not None and not np.any(at[0]) and at[1] == 0:
                 continue
@@ -179,7 +186,7 @@ class _Run:
                 self.problem.rescale_columns()
                 self._make()
                 interrupted = self._start_at(at)
-            if interrupted or at is None or self.engine.objective <= _HOPELESS * self.engine.f_null:
+            if interrupted or at is None or self.engine.objective <= self.engine.f_null:
                 return interrupted
             self.coef[:] = 0
         return False
@@ -205,7 +212,9 @@ class _Run:
             return False
         before, b = self.engine.objective, point.inner_intercept
         drifted = abs(before - self.engine.verify(self.coef, b)[0]) > ROUNDING * before
-        better = polish(self.scaling.inner, self.coef, b) if status == "stalled" else None
+        better = polish(self.scaling.inner, self.coef, b) if status != "converged" else None
+        if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
+            better = None
         if better is None and not drifted:
             return False
         self.n_renewals += 1

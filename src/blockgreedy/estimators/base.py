@@ -105,7 +105,7 @@ class SparseLinearModel(BaseEstimator):
         solutions = outcome.solutions
         gaps = np.array([s.gap for s in solutions] + [np.nan] * (len(coefs) - len(solutions)))
         self.coef_: Any = (coefs[0] if one else coefs).astype(dtype, copy=False)
-        self.intercept_: Any = dtype.type(intercepts[0]) if one else intercepts.astype(dtype, copy=False)
+        self.intercept_: Any = intercepts[0] if one else intercepts
         self.dual_gap_: Any = float(gaps[0]) if one else gaps
         self.status_ = outcome.status
         n_iters = [max(1, s.n_iter) for s in solutions] + [1] * (len(coefs) - len(solutions))

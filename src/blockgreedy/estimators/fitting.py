@@ -50,7 +50,10 @@ class Outcome:
         return np.asarray(coefs), np.asarray(intercepts)
 
     def round_to(self, dtype: np.dtype[Any], tol: float) -> None:
-        """Weights and intercepts in the type of X, which the user gets them in; what is proven is proven of these."""
+        """Weights in the type of X, which the user gets them in; what is proven is proven of these.
+
+        Intercepts stay in float64, where they make up for what rounding does to columns far from 0.
+        """
         if dtype == np.float64:
             return
         for problem, solution in zip(self.problems, self.solutions, strict=False):
@@ -59,8 +62,7 @@ class Outcome:
             outside = (rounded < problem.penalty.lower) | (rounded > problem.penalty.upper)
             rounded[outside] = np.nextafter(rounded[outside], dtype.type(0))
             solution.coef = rounded.astype(np.float64)
-            if problem.fit_intercept:
-                solution.intercept = float(dtype.type(solution.intercept))
+            solution.intercept = problem.best_intercept(solution.coef)
             solution.objective = problem.objective(solution.coef, solution.intercept)
             solution.gap = max(solution.objective - proven, 0.0)
             null = problem.null_model
