@@ -49,7 +49,8 @@ def repaired_dual_points(
             if len(held) + len(equal) + 1 > _MOST_COLUMNS or len(held) * problem.n_samples > _MOST_NUMBERS:
                 return
             system = _System(problem, Xw, held, equal)
-            margin = ROUNDING * system.norms * float(np.linalg.norm(point))
+            # twice what the products will be counted with: scaling θ is dear where rows lie on the domain's boundary
+            margin = 2 * ROUNDING * system.norms * float(np.linalg.norm(point))
             room = np.maximum(penalty.l1[held] - margin[: len(held)], 0.0)
             point = system.solve(theta, np.clip(target, -room, room))
             products = passes.products(point)

@@ -1,0 +1,119 @@
+"""What a result says of itself is what its weights and its dual point say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import blockgreedy as bg
+from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.guard import guard
+from conftest import LOSSES, random_problem
+
+
+def test_a_weight_on_an_empty_column_does_not_stay(rng):
+    X = rng.normal(size=(50, 3))
+    X[:, 2] = 0.0
+    y = X[:, 0] + 0.1 * rng.normal(size=50)
+    for form in (np.asfortranarray, sp.csc_array):
+        problem = bg.Problem(form(X), y, alpha=0.1)
+        solution = bg.solve(problem, coef_init=np.array([0.0, 0.0, 5.0]), tol=1e-8)
+        np.testing.assert_allclose(solution.coef, bg.solve(problem, tol=1e-8).coef, rtol=1e-6)
+        assert problem.objective(solution.coef) == pytest.approx(solution.objective, rel=1e-13)
+    before = X.copy()
+    before[:, 2] = y + 0.01 * rng.normal(size=50)
+    model = bg.Lasso(alpha=0.1, warm_start=True, fit_intercept=False).fit(before, y)
+    assert model.fit(X, y).coef_[2] == 0
+
+
+@pytest.mark.parametrize("unit", [1e3, 1e6, 1e8])
+def test_objectives_do_not_drift_on_the_way_from_a_far_start(rng, unit):
+    X = rng.normal(size=(60, 3))
+    X[:, 2] *= unit
+    problem = bg.Problem(X, X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=60), alpha=0.01)
+    solution = bg.solve(problem, coef_init=np.full(3, 100.0), tol=1e-6)
+    assert solution.status == "converged"
+    assert problem.objective(solution.coef) == pytest.approx(solution.objective, rel=1e-13)
+    assert solution.objective == pytest.approx(bg.solve(problem, tol=1e-10).objective, rel=1e-5)
+
+
+def test_weights_rounded_to_float32_have_the_gap_that_they_have(rng):
+    X = np.column_stack([rng.integers(1950, 2024, 300), rng.normal(size=300)]).astype(np.float32)
+    y = 1e5 + 300.0 * (X[:, 0] - 2000) + 5 * X[:, 1] + rng.normal(size=300)
+    model = bg.Lasso(alpha=1e-3).fit(X, y)
+    assert model.coef_.dtype == np.float32
+    problem = bg.Problem(X, y, alpha=1e-3, fit_intercept=True)
+    least = bg.solve(problem, tol=1e-12).objective
+    error = problem.objective(model.coef_.astype(float), float(model.intercept_)) - least
+    assert error <= model.dual_gap_ <= error + 1e-6 * problem.null_model.objective
+    assert error <= 1e-9 * problem.null_model.objective  # the intercept makes up for most of it
+
+
+def test_float32_weights_keep_their_bounds(rng):
+    X = rng.normal(size=(80, 4)).astype(np.float32)
+    model = bg.Lasso(alpha=1e-4, upper=0.1).fit(X, X.sum(axis=1))
+    assert np.max(model.coef_.astype(float)) <= 0.1
+    assert np.isfinite(model.dual_gap_)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_false_dual_point_or_objective_is_seen(rng, loss):
+    """What the core says of any weights is what NumPy says, and a dual point that is spoilt proves nothing."""
+    problem = random_problem(rng, loss, 0.1, fit_intercept=True)
+    model = CpuModel(problem, 1)
+    null = problem.null_model
+    engine = model.working_set(0, None, 1e-6, null.objective, null.floor)
+    w = null.full_coef(problem.n_features)
+    engine.start(w, null.intercept)
+    while engine.objective - engine.dual_value > engine.enough:
+        assert engine.step()[0]
+    objective, dual_value = engine.verify(w, engine.intercept)
+    assert objective == pytest.approx(problem.objective(w, engine.intercept), rel=1e-13)
+    gap = problem.duality_gap(w, engine.intercept, dual=np.array(engine.dual))
+    assert objective - dual_value == pytest.approx(gap, abs=1e-14)
+    worse = w + 0.01 * rng.normal(size=len(w))
+    assert engine.verify(worse, 0.3)[0] == pytest.approx(problem.objective(worse, 0.3), rel=1e-13)
+    w[:] = worse  # as if the iterations had lost track of their weights
+    point = guard(problem.scaling, model, engine, w, False)
+    assert not point.is_proven
+    assert point.gap >= problem.objective(worse, engine.intercept) - problem.objective(*best_of(problem))
+    spoilt = np.array(engine.dual)
+    spoilt[0] += 1e-3
+    assert problem.duality_gap(w, engine.intercept, dual=spoilt) == np.inf
+
+
+def best_of(problem):
+    solution = bg.solve(problem, tol=1e-10)
+    return solution.coef, solution.intercept
+
+
+def test_weights_beyond_their_bounds_have_no_objective(rng):
+    problem = random_problem(rng, "squared", 0.1, positive=True)
+    engine = CpuModel(problem, 1).working_set(0, None, 1e-6, -1.0)
+    w = np.zeros(problem.n_features)
+    engine.start(w, 0.0)
+    w[3] = -1e-9
+    assert engine.verify(w, 0.0)[0] == np.inf
+
+
+def test_the_guard_costs_little(rng):
+    """Its share of the nonzeros touched, which is exact where seconds are not."""
+    data = bg.data.text_like(3_000, 6_000, 40.0)
+    problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1.0, fit_intercept=True)
+    problem = problem.with_alpha(0.05 * problem.alpha_max)
+    solution = bg.solve(problem)
+    support = int(np.sum(np.diff(problem.X.indptr)[solution.coef != 0]))
+    assert "guard" in solution.phase_seconds
+    assert 2 * support <= 0.05 * solution.trace["nonzeros_touched"][-1]
+
+
+def test_a_refit_is_without_any_penalty(rng):
+    X = rng.normal(size=(80, 6))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=80)
+    problem = bg.Problem(X, y, alpha=1.0, l2=0.5, fit_intercept=True)
+    path = bg.solve_path(problem, [0.1])
+    refit = path.refit(0, tol=1e-12)
+    chosen = path.points[0].features
+    design = np.column_stack([X[:, chosen], np.ones(80)])
+    np.testing.assert_allclose(refit.coef[chosen], np.linalg.lstsq(design, y, rcond=None)[0][:-1], rtol=1e-6)
