@@ -10,6 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 
 
+def in_host_memory(name: str, array: Any) -> None:
+    """Refuses arrays of a GPU, which NumPy turns into something odd or fails on with an odd message."""
+    kind = type(array)
+    library = kind.__module__.split(".")[0]
+    device = getattr(getattr(array, "device", None), "type", "cpu") if library == "torch" else "cpu"
+    if device != "cpu" or library in ("cupyx", "cudf") or hasattr(array, "__cuda_array_interface__"):
+        way = {"torch": f"{name}.cpu()", "cupy": f"{name}.get()", "cupyx": f"{name}.get()"}.get(library, "")
+        raise TypeError(
+            f"{name} is a {kind.__module__}.{kind.__qualname__} in the memory of a GPU; this solver runs on the CPU: "
+            f"copy it to host memory first{f' with {way}' if way else ''}"
+        )
+
+
 def non_negative(name: str, value: float) -> float:
     try:
         number = float(value)
@@ -28,6 +41,7 @@ def point(name: str, values: ArrayLike, length: int) -> Array:
 
 
 def targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[Any] | None]:
+    in_host_memory("y", y)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}, expected ({n},): one target per row of X")
@@ -52,6 +66,7 @@ def targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[A
 
 
 def _per_row(name: str, values: ArrayLike, n: int) -> Array:
+    in_host_memory(name, values)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.arguments import in_host_memory
 from blockgreedy.backends.cpu import find_fault, transpose_rows
 
 Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the two share methods
@@ -23,6 +24,7 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     wrong shapes are refused.
     """
     columns: Any
+    in_host_memory("X", X)
     is_sparse: bool = sp.issparse(X)
     if is_sparse and X.format == "csr" and 0 not in X.shape:
         columns, fault = _columns_of_rows(X, n_threads)

@@ -79,7 +79,7 @@ def solve_all(
                 nonlocal by_callback
                 if progress is not None:
                     progress.observe(record, name)
-                by_callback = callback is not None and callback(record) is True
+                by_callback = callback is not None and bool(callback(record))
                 return by_callback
 
             start: dict[str, Any] = (
