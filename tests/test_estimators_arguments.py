@@ -186,11 +186,11 @@ def test_arrays_of_a_gpu_are_named_with_the_way_out(rng):
     ):
         with pytest.raises(TypeError, match=message):
             attempt()
-    with pytest.raises(TypeError, match="y is a .*OnDevice in the memory of a GPU"):
+    with pytest.raises(TypeError, match=r"y is a .*OnDevice in the memory of a GPU"):
         bg.Lasso().fit(X, OnDevice())
-    with pytest.raises(TypeError, match="y is a .*OnDevice in the memory of a GPU"):
+    with pytest.raises(TypeError, match=r"y is a .*OnDevice in the memory of a GPU"):
         bg.Problem(X, OnDevice(), alpha=0.1)
-    with pytest.raises(TypeError, match="sample_weight is a .*OnDevice in the memory of a GPU"):
+    with pytest.raises(TypeError, match=r"sample_weight is a .*OnDevice in the memory of a GPU"):
         bg.Problem(X, y, alpha=0.1, sample_weight=OnDevice())
 
 

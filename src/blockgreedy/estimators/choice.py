@@ -77,8 +77,8 @@ class Doubts:
     def next(self) -> Mask:
         """Where to look closer: at what would be chosen now, and at what else may have to be."""
         wanted = self._table.in_doubt(_CAUTION * self.factor * self._roots())
-        chosen = self._table.best if self.selection == "min" else self._table.sparsest
-        wanted[chosen] |= self.times[chosen] == 0
+        for chosen in (self._table.best, *([self._table.sparsest] if self.selection == "1se" else [])):
+            wanted[chosen] |= self.times[chosen] == 0
         return wanted
 
     def learn(self, again: Mask, table: ScoreTable) -> None:
