@@ -240,9 +240,9 @@ def autoregressive(seed, n=150, p=300, rho=0.99):
 
 @pytest.mark.parametrize("selection", ["min", "1se"])
 def test_the_choice_is_that_of_folds_solved_tightly(selection):
-    """A tol of 1e-2 in all folds chooses another alpha in half of these."""
+    """A tol of 1e-2 in all folds chooses another alpha in most of these."""
     differ = []
-    for seed in (102, 105, 106, 107, 108, 117, 119, 123, 126, 127):
+    for seed in (101, 105, 117, 123, 124, 139):
         X, y = autoregressive(seed)
         usual, tight, rough = (bg.LassoCV(fold_tol=tol, selection=selection).fit(X, y) for tol in (None, 1e-6, 1e-2))
         assert usual.alpha_ == tight.alpha_
@@ -250,7 +250,7 @@ def test_the_choice_is_that_of_folds_solved_tightly(selection):
         nonzeros = [model.cv_results_["mean_nonzeros"][at] for model in (usual, tight)]
         assert nonzeros[0] == pytest.approx(nonzeros[1], rel=0.05)
         differ.append(rough.alpha_ != tight.alpha_)
-    assert sum(differ) >= 3
+    assert sum(differ) >= 4
 
 
 def test_folds_are_solved_again_only_where_the_choice_depends_on_it(monkeypatch):

@@ -81,6 +81,11 @@ class Doubts:
             wanted[chosen] |= self.times[chosen] == 0
         return wanted
 
+    def of_each_path(self, wanted: Mask) -> list[tuple[Mask, NDArray[np.int_]]]:
+        """What is wanted of each fold at each l1_ratio, and how often it was solved again before."""
+        n_folds = len(self._table.shares)
+        return [pair for pair in zip(wanted, self.times, strict=True) for _ in range(n_folds)]
+
     def learn(self, again: Mask, table: ScoreTable) -> None:
         change = np.abs(table.scores - self._table.scores)[again] @ table.shares
         roots = self._roots()[again]

@@ -162,13 +162,10 @@ class CrossValidated(SparseLinearModel):
             while len(tols) > 1 and np.any(wanted := doubts.next() & (doubts.times < len(tols) - 1)):
                 again += int(np.sum(wanted))
                 tasks = [
-                    partial(path.solve_again, [(int(i), tols[1 + times[i]]) for i in np.flatnonzero(mask)])
-                    for path, mask, times in zip(
-                        paths, np.repeat(wanted, len(paths) // n_ratios, axis=0),
-                        np.repeat(doubts.times, len(paths) // n_ratios, axis=0), strict=True,
-                    )
+                    partial(path.solve_again, [(int(i), tols[1 + times[i]]) for i in np.flatnonzero(mask)], tols[-1])
+                    for path, (mask, times) in zip(paths, doubts.of_each_path(wanted), strict=True)
                     if np.any(mask)
-                ]  # fmt: skip
+                ]
                 if run_folds(tasks, n_jobs, count):
                     return True
                 doubts.learn(wanted, ScoreTable(paths, n_ratios))

@@ -143,18 +143,24 @@ class FoldPath:
             enough = tol * problem.null_model.objective
             self.statuses += ["converged" if point.gap <= enough else point.status for point in path.points]
 
-    def solve_again(self, at: Sequence[tuple[int, float]], advance: Advance) -> None:
-        """Some alphas, each to a tol of its own from where it stands, while there is time."""
+    def solve_again(self, at: Sequence[tuple[int, float]], finest: float, advance: Advance) -> None:
+        """Some alphas, each to a tol of its own from where it stands, while there is time.
+
+        Gaps shrink to a tenth at least, unless that is below ``finest``: else nothing would be learnt.
+        """
         problems = self.make_problems(self.fold)
         for i, tol in at:
             self.models[i] = [
-                self._better(problem, model, tol) for problem, model in zip(problems, self.models[i], strict=True)
+                self._better(problem, model, tol, finest)
+                for problem, model in zip(problems, self.models[i], strict=True)
             ]
             self._measure(i, problems)
             if advance():
                 break
 
-    def _better(self, problem: Problem, model: PathPoint, tol: float) -> PathPoint:
+    def _better(self, problem: Problem, model: PathPoint, tol: float, finest: float) -> PathPoint:
+        scale = problem.null_model.objective
+        tol = max(finest, min(tol, 0.1 * model.gap / scale)) if scale > 0 else tol
         left = None if self.max_seconds is None else self.max_seconds - self.seconds
         if left is not None and left <= 0:
             return model
