@@ -82,13 +82,9 @@ def check_classes(
     unknown = []
     for k, fold in enumerate(folds):
         trained = np.unique(codes[fold.weights > 0])
-        if len(trained) == 1:
-            raise ValueError(
-                f"the training rows of fold {k} hold 1 class only ({classes.tolist()[trained[0]]!r}), so there is "
-                f"nothing to learn from them; {advice}"
-            )
         held_out = y[fold.held_out]
-        unknown += [k] * bool(np.any(~np.isin(codes[fold.held_out], trained)))
+        if not np.all(np.isin(codes[fold.held_out], trained)):
+            unknown.append(k)
         if len(np.unique(held_out)) < len(classes) and not is_deviance(scoring):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -103,8 +99,8 @@ def check_classes(
                 )
     if unknown:
         warnings.warn(
-            f"the training rows of fold(s) {', '.join(map(str, unknown))} lack a class that the held-out rows hold, "
-            f"which makes their scores poor at every alpha; {advice}",
+            f"the training rows of fold(s) {', '.join(map(str, unknown))} lack a class that the held-out rows hold: "
+            f"their models cannot predict it, and their scores say little of alpha; {advice}",
             UserWarning,
             stacklevel=5,
         )

@@ -130,8 +130,9 @@ class CrossValidated(SparseLinearModel):
                 f"eps={self.eps!r} must lie above 0 and be at most 1: the last alpha as a part of the first"
             )
         largest = max(problem.alpha_max for problem in problems) / ratio
-        # nothing to explain: any alpha gives the null model
-        return np.asarray((largest or np.finfo(np.float64).eps) * np.geomspace(1.0, eps, n_alphas))
+        if largest == 0:  # nothing to explain: any alpha gives the null model
+            return np.full(n_alphas, np.finfo(np.float64).resolution)  # scikit-learn's
+        return np.asarray(largest * np.geomspace(1.0, eps, n_alphas))
 
     def _jobs(self, n_tasks: int, n_entries: int) -> tuple[int, int]:
         """(folds at a time, threads of each)"""

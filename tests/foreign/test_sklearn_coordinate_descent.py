@@ -1,0 +1,3 @@
+from foreign.suite import borrowed
+
+globals().update(borrowed("test_coordinate_descent"))
