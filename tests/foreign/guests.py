@@ -51,7 +51,7 @@ def linear(model, X, y, weights):
 
 
 def linear_cv(model, X, y, weights):
-    """``selection`` and ``random_state`` are about the order of features there, about the choice and the folds here."""
+    """``selection`` and ``random_state`` are about the order of features there, about choice and folds here."""
     options = shared(model, "l1_ratio", "positive", "eps", "alphas", "cv", "n_jobs")
     n_alphas = vars(model).get("n_alphas")  # until scikit-learn 1.8; "deprecated" there unless given
     return options if n_alphas is None or isinstance(n_alphas, str) else options | {"n_alphas": n_alphas}
@@ -69,7 +69,7 @@ def logistic(model, X, y, weights):
 
 
 def ratios_of(model):
-    ratios = [0.0] if model.l1_ratios is None or isinstance(model.l1_ratios, str) else list(model.l1_ratios)
+    ratios = [None] if model.l1_ratios is None or isinstance(model.l1_ratios, str) else list(model.l1_ratios)
     return [ratio_of(model.penalty, ratio) for ratio in ratios]
 
 
@@ -96,7 +96,7 @@ def name_costs(model):
         return
     by_cost = scores[:, 0] if len(model.l1_ratios_) == 1 else scores.transpose(0, 2, 1)
     classes = model.classes_[1:] if len(model.classes_) == 2 else model.classes_
-    model.scores_ = {label: by_cost for label in classes}
+    model.scores_ = dict.fromkeys(classes, by_cost)
     model.C_, model.l1_ratio_ = np.full(len(classes), model.C_), np.full(len(classes), model.l1_ratio_)
 
 

@@ -91,12 +91,11 @@ class CrossValidated(SparseLinearModel):
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection={self.selection!r} is not known; use 'min' or '1se'")
-        tols = self._fold_tols()
+        tols, ratios = self._fold_tols(), self._ratios()
         folds = make_folds(splits, len(y), weights)
         judge = Judge(y, offsets, make_score(self.scoring, classes))
         if classes is not None:
             check_classes(folds, y, classes, self.scoring, judge.score, len(offsets))
-        ratios = self._ratios()
         grids = [self._grid(problems, ratio) for ratio in ratios]
         n_jobs, n_threads = self._jobs(len(ratios) * len(folds), int(problems[0].X.size))
         limits = {"max_iter": self.max_iter, "max_seconds": self.max_seconds, "n_threads": n_threads}
