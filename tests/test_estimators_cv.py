@@ -1,7 +1,12 @@
 """LassoCV, ElasticNetCV, LogisticRegressionCV: folds by weights are folds, and the choice is the right one."""
 
+import json
+import os
+import signal
 import subprocess
 import sys
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -219,3 +224,180 @@ def test_folds_share_the_matrix():
     )
     grown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert float(grown) < 1.5
+
+
+def autoregressive(seed, n=150, p=300, rho=0.99):
+    """Neighbouring columns are nearly the same, so that scores depend on how well a fold was solved."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(n, p))
+    X = np.empty((n, p))
+    X[:, 0] = noise[:, 0]
+    for j in range(1, p):
+        X[:, j] = rho * X[:, j - 1] + np.sqrt(1 - rho**2) * noise[:, j]
+    signal = X[:, rng.choice(p, 10, replace=False)] @ rng.normal(size=10)
+    return X, signal + np.std(signal) / np.sqrt([0.3, 1, 3, 10][seed % 4]) * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("selection", ["min", "1se"])
+def test_the_choice_is_that_of_folds_solved_tightly(selection):
+    """A tol of 1e-2 in all folds chooses another alpha in most of these."""
+    differ = []
+    for seed in (101, 105, 117, 123, 124, 139):
+        X, y = autoregressive(seed)
+        usual, tight, rough = (bg.LassoCV(fold_tol=tol, selection=selection).fit(X, y) for tol in (None, 1e-6, 1e-2))
+        assert usual.alpha_ == tight.alpha_
+        at = list(usual.alphas_).index(usual.alpha_)
+        nonzeros = [model.cv_results_["mean_nonzeros"][at] for model in (usual, tight)]
+        assert nonzeros[0] == pytest.approx(nonzeros[1], rel=0.05)
+        differ.append(rough.alpha_ != tight.alpha_)
+    assert sum(differ) >= 4
+
+
+def test_folds_are_solved_again_only_where_the_choice_depends_on_it(monkeypatch):
+    from blockgreedy.estimators import folds
+
+    data = bg.data.text_like(3000, 5000, 30.0, seed=1)
+    again = []
+    solve = folds.solve
+    monkeypatch.setattr(folds, "solve", lambda problem, **options: again.append(1) or solve(problem, **options))
+    bg.LogisticRegressionCV().fit(data.X, data.y)
+    assert 5 <= len(again) <= 25  # of 500 models
+    again.clear()
+    bg.LogisticRegressionCV(fold_tol=1e-2).fit(data.X, data.y)
+    assert not again
+
+
+def test_a_grid_that_was_given_stays_one_list(rng):
+    X, y = regression(rng)
+    model = bg.ElasticNetCV(alphas=[0.01, 0.1], l1_ratio=[0.5, 0.7]).fit(X, y)
+    np.testing.assert_array_equal(model.alphas_, [0.1, 0.01])
+    assert model.mse_path_.shape == (2, 2, 5)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "f1_macro", "accuracy"])
+def test_scorers_know_classes_that_a_fold_lacks(rng, scoring):
+    X = rng.normal(size=(90, 3))
+    y = np.array(["a"] * 50 + ["b"] * 37 + ["c"] * 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of scikit-learn's splitter: there are few c
+        model = bg.LogisticRegressionCV(alphas=[0.01, 0.1], cv=StratifiedKFold(5), scoring=scoring).fit(X, y)
+    assert np.all(np.isfinite(model.score_path_))
+
+
+@pytest.mark.parametrize("scoring", ["f1", "precision", "neg_log_loss", "neg_brier_score", "roc_auc"])
+def test_scorers_of_two_named_classes_take_the_second_as_positive(rng, scoring):
+    X, y = labels(rng)
+    named = bg.LogisticRegressionCV(alphas=[0.01], cv=3, scoring=scoring).fit(X, y)
+    as_numbers = bg.LogisticRegressionCV(alphas=[0.01], cv=3, scoring=scoring).fit(X, (y == "yes").astype(int))
+    np.testing.assert_allclose(named.score_path_, as_numbers.score_path_, rtol=1e-9)
+
+
+def test_score_is_by_scoring(rng):
+    X, y = labels(rng)
+    model = bg.LogisticRegressionCV(n_alphas=5, scoring="neg_log_loss").fit(X, y)
+    assert model.score(X, y) == pytest.approx(-log_loss(y, model.predict_proba(X)))
+    weights = rng.random(len(y))
+    expected = -log_loss(y, model.predict_proba(X), sample_weight=weights)
+    assert model.score(X, y, sample_weight=weights) == pytest.approx(expected)
+    assert model.set_params(scoring=None).score(X, y) == np.mean(model.predict(X) == y)
+    X, y = regression(rng)
+    model = bg.LassoCV(n_alphas=5, scoring="deviance").fit(X, y)
+    assert model.score(X, y) == pytest.approx(-np.mean((y - model.predict(X)) ** 2))
+    assert 0.5 < model.set_params(scoring=None).score(X, y) < 1
+
+
+def test_folds_that_lack_a_class_are_named_with_the_way_out(rng):
+    X = rng.normal(size=(60, 3))
+    y = np.repeat(["a", "b"], [12, 48])
+    message = r"the training rows of fold\(s\) 0 lack a class that the held-out rows hold.*StratifiedKFold"
+    with pytest.warns(UserWarning, match=message):
+        bg.LogisticRegressionCV(n_alphas=3, cv=KFold(5)).fit(X, y)
+    y = np.repeat(["a", "b"], [18, 42])
+    message = r"scoring='roc_auc' is not defined for the held-out rows of fold 0, which lack a class.*StratifiedKFold"
+    with pytest.raises(ValueError, match=message):
+        bg.LogisticRegressionCV(cv=KFold(5), scoring="roc_auc").fit(X, y)
+    y = np.repeat(["a", "b", "c"], [20, 28, 12])
+    with pytest.warns(
+        UserWarning, match=r"the training rows of fold\(s\) 4 lack a class that the held-out rows hold"
+    ):
+        bg.LogisticRegressionCV(n_alphas=3, cv=KFold(5)).fit(X, y)
+
+
+def test_a_scorer_that_gives_nan_is_blamed_itself(rng):
+    X, y = regression(rng)
+    with pytest.raises(ValueError, match=r"scoring=.* gives nan at every alpha, first in fold 0"):
+        bg.LassoCV(n_alphas=3, scoring=make_scorer(lambda y, t: np.nan)).fit(X, y)
+
+
+def press_ctrl_c(monkeypatch, after):
+    """Presses it when so many points of the folds' paths are solved."""
+    from blockgreedy.estimators import folds
+
+    solve_path, seen = folds.solve_path, []
+
+    def pressed(problem, alphas, callback, **options):
+        def count(point):
+            seen.append(point)
+            if len(seen) == after:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.5)  # until the main thread has noticed
+            return callback(point)
+
+        return solve_path(problem, alphas, callback=count, **options)
+
+    monkeypatch.setattr(folds, "solve_path", pressed)
+
+
+@pytest.mark.parametrize("kind", [bg.LassoCV, bg.LogisticRegressionCV])
+def test_ctrl_c_keeps_the_alphas_that_are_finished_in_all_folds(rng, monkeypatch, kind):
+    X, y = regression(rng)
+    y = y if kind is bg.LassoCV else y > 1
+    whole = kind(n_alphas=30, cv=3).fit(X, y)
+    press_ctrl_c(monkeypatch, 2 * 30 + 12)
+    model = kind(n_alphas=30, cv=3, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    np.testing.assert_array_equal(model.score_path_[:12], whole.score_path_[:12])
+    assert np.all(np.isfinite(model.score_path_[:, :2]))
+    assert np.all(np.isnan(model.score_path_[12:, 2]))
+    best = np.argmax(model.score_path_[:12].mean(axis=1))
+    assert model.alpha_ == model.alphas_[best]
+    monkeypatch.undo()
+    final = bg.Lasso if kind is bg.LassoCV else bg.LogisticRegression
+    np.testing.assert_allclose(model.coef_, final(alpha=model.alpha_).fit(X, y).coef_, atol=1e-9)
+    assert model.predict(X).shape == (120,)
+
+
+def test_ctrl_c_before_any_alpha_is_finished_in_all_folds_leaves_the_scores_so_far(rng, monkeypatch):
+    X, y = regression(rng)
+    press_ctrl_c(monkeypatch, 40)
+    model = bg.LassoCV(n_alphas=30, cv=3, n_jobs=1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert not hasattr(model, "coef_")
+    np.testing.assert_array_equal(np.sum(np.isfinite(model.score_path_), axis=0), [30, 10, 0])
+
+
+def test_the_command_line_saves_what_is_finished_in_all_folds(rng, monkeypatch, tmp_path):
+    from typer.testing import CliRunner
+
+    from blockgreedy.cli import app
+
+    X, y = regression(rng)
+    bg.save(bg.data.Dataset(X, y), tmp_path / "data.npz")
+    press_ctrl_c(monkeypatch, 2 * 30 + 12)
+    arguments = [tmp_path / "data.npz", "--folds", 3, "--alphas", 30, "--model", tmp_path / "m.npz"]
+    arguments += ["--report", tmp_path / "r.html", "--json"]
+    result = CliRunner().invoke(app, ["cv", *map(str, arguments)])
+    assert result.exit_code == 3
+    assert "interrupted: only 12 of 30 alphas are finished in all folds; the choice is among them" in result.stderr
+    found = json.loads(result.stdout)
+    assert (found["status"], found["alphas_covered"], found["alphas_asked_for"]) == ("interrupted", 12, 30)
+    assert len(found["curve"]["alphas"]) == 12
+    saved = bg.Model.load(tmp_path / "m.npz")
+    assert saved.statuses == ("interrupted",)
+    assert len(saved.cross_validation.alphas) == 12
+    assert saved.coefs.nnz > 0
+    assert (tmp_path / "r.html").stat().st_size > 1000

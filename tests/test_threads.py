@@ -106,3 +106,57 @@ def test_default_follows_affinity_and_environment(monkeypatch):
     assert resolve_threads(5) == 5
     monkeypatch.setenv("OMP_NUM_THREADS", "nonsense")
     assert resolve_threads() >= 1
+
+
+def test_negative_numbers_count_from_all_as_in_joblib():
+    everything = resolve_threads()
+    assert resolve_threads(-1) == everything
+    assert resolve_threads(-2) == max(1, everything - 1)
+    assert resolve_threads(-1000) == 1
+    for wrong in (0, True, 1.0, "2", 10**12):
+        with pytest.raises(ValueError, match=f"n_threads={wrong!r} must be a whole number from 1 to 1024"):
+            resolve_threads(wrong)
+
+
+def test_threads_of_joblibs_threading_backend_share_what_there_is(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
+    monkeypatch.setattr("blockgreedy.backends.cpu._cgroup_quota", lambda: None)
+    monkeypatch.setattr("blockgreedy.backends.cpu._allowed_by_threadpoolctl", lambda: None)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert resolve_threads() == 8
+    found = joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(resolve_threads)() for _ in range(8))
+    assert found == [2] * 8
+    assert (
+        joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(resolve_threads)(-1) for _ in range(4))
+        == [2] * 4
+    )
+    assert (
+        joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(resolve_threads)(5) for _ in range(4))
+        == [5] * 4
+    )
+    assert resolve_threads() == 8
+
+
+def test_threadpool_limits_are_kept(monkeypatch):
+    import sklearn.linear_model  # noqa: F401  (has OpenMP)
+    from threadpoolctl import threadpool_limits
+
+    before = resolve_threads()
+    with threadpool_limits(limits=1):
+        assert resolve_threads() == 1
+        assert resolve_threads(2) == 2
+    with threadpool_limits(limits=1, user_api="blas"):
+        assert resolve_threads() == before
+    assert resolve_threads() == before
+
+
+def test_asking_for_the_number_of_threads_is_cheap():
+    import threadpoolctl  # noqa: F401
+
+    resolve_threads()
+    times = []
+    for _ in range(200):
+        began = time.perf_counter()
+        resolve_threads()
+        times.append(time.perf_counter() - began)
+    assert np.median(times) < 2e-4

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.reals import in_host_memory
 from blockgreedy.backends.cpu import find_fault, transpose_rows
 from blockgreedy.reals import as_array, real_array
 
@@ -25,6 +26,7 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     become float64. NaN, infinities, wrong shapes and indices outside of the matrix are refused.
     """
     columns: Any
+    in_host_memory("X", X)
     is_sparse: bool = sp.issparse(X)
     if is_sparse and X.format == "csr" and 0 not in X.shape:
         columns, fault = _columns_of_rows(X, n_threads)

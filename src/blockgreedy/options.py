@@ -83,6 +83,17 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return found
 
 
+def count_of(name: str, value: Any, everything: int, most: int) -> int:
+    """A number of workers as joblib counts them: below 0 from the end, so that -1 is all of them."""
+    is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    if not is_whole or value == 0 or value > most:
+        raise ValueError(
+            f"{name}={value!r} must be a whole number from 1 to {most}, below 0 to count from all (-1: all of them, "
+            "-2: all but one), or None"
+        )
+    return int(value) if value > 0 else max(1, everything + 1 + int(value))
+
+
 def number(name: str, value: Any) -> float:
     """One real number. Text, truth values and what float() would lose a part of (complex numbers, dates) are none."""
     kind = getattr(getattr(value, "dtype", None), "kind", "f")

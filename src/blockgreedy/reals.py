@@ -20,10 +20,24 @@ _SECONDS = "convert dates and times to numbers first, for example seconds: (t - 
 _ACCEPTED = "it must hold real numbers (float32, float64, integers or booleans)"
 
 
+def in_host_memory(name: str, array: Any) -> None:
+    """Refuses arrays of a GPU, which NumPy turns into something odd or fails on with an odd message."""
+    kind = type(array)
+    library = kind.__module__.split(".")[0]
+    device = getattr(getattr(array, "device", None), "type", "cpu") if library == "torch" else "cpu"
+    if device != "cpu" or library in ("cupyx", "cudf") or hasattr(array, "__cuda_array_interface__"):
+        way = {"torch": f"{name}.cpu()", "cupy": f"{name}.get()", "cupyx": f"{name}.get()"}.get(library, "")
+        raise TypeError(
+            f"{name} is a {kind.__module__}.{kind.__qualname__} in the memory of a GPU; this solver runs on the CPU: "
+            f"copy it to host memory first{f' with {way}' if way else ''}"
+        )
+
+
 def as_array(name: str, values: Any) -> NDArray[Any]:
     """``np.asarray``, but nothing is lost on the way (masks), and a failure names the argument."""
     if sp.issparse(values):
         raise TypeError(f"{name} is a sparse matrix; a dense array is accepted, such as {name}.toarray()")
+    in_host_memory(name, values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked values; fill them in or drop their rows first")
     try:

@@ -75,22 +75,33 @@ def cv(options: CvOptions) -> None:
         report_output(options.report),
         *options.caches(options.data),
     )
-    with failures("interrupted before alpha was chosen; nothing was saved") as stage:
+    with failures("interrupted before an alpha was finished in all folds; nothing was saved") as stage:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         estimator = _estimator(options)
         problem = options.make_problem(dataset)  # before the work: it refuses more than two classes
         with warnings_as_lines(UserWarning):
-            estimator.fit(dataset.X, dataset.y)
+            try:
+                estimator.fit(dataset.X, dataset.y)
+            except KeyboardInterrupt:
+                if not hasattr(estimator, "coef_"):  # no alpha was finished in all folds
+                    raise
         alpha, ratio = estimator.alpha_, options.l1_ratio
         problem = problem.with_alpha(alpha * ratio, alpha * (1 - ratio))
     cross = _cross_validation(options, estimator)
+    covered, asked_for = len(cross.alphas), len(estimator.alphas_)
+    if covered < asked_for:
+        why = "interrupted" if estimator.status_ == "interrupted" else "out of time"
+        message = f"{why}: only {covered} of {asked_for} alphas are finished in all folds; the choice is among them"
+        typer.secho(message, err=True, fg="yellow")
     model = _model(problem, estimator, dataset, cross)
     facts = {
         **data_facts(options.data, dataset, problem),
         **pick(options, "target loss positive fit_intercept standardize tol folds scoring selection l1_ratio"),
         **pick(problem, "alpha l2"),
         **pick(cross, "alpha_min alpha_1se"),
+        "alphas_covered": covered,
+        "alphas_asked_for": asked_for,
         "status": estimator.status_,
         "objective": float(model.objectives[0]),
         "gap": float(model.gaps[0]),
@@ -126,11 +137,13 @@ def _estimator(options: CvOptions) -> Any:
 
 def _cross_validation(options: CvOptions, estimator: Any) -> CrossValidation:
     results = estimator.cv_results_
-    return CrossValidation(
-        options.scoring, np.asarray(results["alpha"]), np.asarray(results["mean_test_score"]),
-        np.asarray(results["std_error"]), np.asarray(results["mean_nonzeros"], dtype=np.float64),
-        float(estimator.alpha_min_), float(estimator.alpha_1se_), options.folds,
-    )  # fmt: skip
+    finished = np.isfinite(results["mean_test_score"])  # in all folds
+    alphas, mean, error, nonzeros = (
+        np.asarray(results[name], dtype=np.float64)[finished]
+        for name in ("alpha", "mean_test_score", "std_error", "mean_nonzeros")
+    )
+    alpha_min, alpha_1se = float(estimator.alpha_min_), float(estimator.alpha_1se_)
+    return CrossValidation(options.scoring, alphas, mean, error, nonzeros, alpha_min, alpha_1se, options.folds)
 
 
 def _model(problem: Problem, estimator: Any, dataset: Dataset, cross: CrossValidation) -> Model:

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from blockgreedy.reals import in_host_memory
 from blockgreedy.estimators.fitting import Callback, Outcome, solve_all
 from blockgreedy.problem import Problem
 from blockgreedy.trace import Trace
@@ -50,6 +51,8 @@ class SparseLinearModel(BaseEstimator):
 
     def _checked(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
         """X and y as scikit-learn wants them looked at; any sparse format passes, and Problem looks for NaN."""
+        in_host_memory("X", X)
+        in_host_memory("y", y)
         X, y = validate_data(
             self, X, y, accept_sparse=True, dtype=[np.float64, np.float32], ensure_all_finite=False, **options
         )
@@ -70,7 +73,9 @@ class SparseLinearModel(BaseEstimator):
             **options,
         )
 
-    def _solve_all(self, problems: Sequence[Problem], names: Sequence[str]) -> Outcome:
+    def _solve_all(
+        self, problems: Sequence[Problem], names: Sequence[str], max_seconds: float | None = None
+    ) -> Outcome:
         return solve_all(
             problems,
             names,
@@ -80,7 +85,7 @@ class SparseLinearModel(BaseEstimator):
             callback=self.callback,
             tol=self.tol,
             max_iter=self.max_iter,
-            max_seconds=self.max_seconds,
+            max_seconds=self.max_seconds if max_seconds is None else max_seconds,
             n_threads=self.n_threads,
         )
 
@@ -89,7 +94,7 @@ class SparseLinearModel(BaseEstimator):
         if not hasattr(self, "coef_"):
             return None
         coefs = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64))
-        intercepts = np.broadcast_to(np.asarray(self.intercept_, dtype=np.float64), len(coefs))
+        intercepts = np.broadcast_to(np.asarray(getattr(self, "intercept_", 0.0), dtype=np.float64), len(coefs))
         if coefs.shape != (len(problems), problems[0].n_features):
             return None
         return [
@@ -138,5 +143,6 @@ class SparseLinearModel(BaseEstimator):
 
     def _decision(self, X: Any) -> Array:
         check_is_fitted(self)
+        in_host_memory("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)

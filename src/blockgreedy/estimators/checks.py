@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from blockgreedy.estimators.scoring import is_deviance
 from blockgreedy.options import number
+
+if TYPE_CHECKING:
+    from blockgreedy.estimators.folds import Fold
+    from blockgreedy.estimators.scoring import Score
 
 Array = NDArray[np.float64]
 
@@ -46,6 +54,58 @@ def share(alpha: float, l1_ratio: float) -> dict[str, float]:
     return {"alpha": weight * ratio, "l2": weight * (1 - ratio)}
 
 
+def given_alphas(alphas: Any) -> Array:
+    """Descending."""
+    try:
+        values = [] if isinstance(alphas, str) else list(alphas)
+    except TypeError:
+        values = []
+    if not values:
+        raise ValueError(f"alphas={alphas!r} must be a list of numbers above 0, one or more, or how many")
+    for k, value in enumerate(values):
+        is_number = isinstance(value, (Real, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
+        if not is_number or not (np.isfinite(value) and value > 0):
+            raise ValueError(
+                f"alphas must be a list of numbers above 0, one or more, or how many; [{k}] is {value!r}"
+            )
+    return np.sort(np.array(values, dtype=np.float64))[::-1]
+
+
+def check_classes(
+    folds: Sequence[Fold], y: NDArray[Any], classes: NDArray[Any], scoring: Any, score: Score, n_models: int
+) -> None:
+    """Before the work: folds that lack a class are refused if that leaves no score, warned of if a poor one."""
+    advice = (
+        "let every fold have rows of all classes (StratifiedKFold, with fewer folds than rows of the rarest class)"
+    )
+    codes = np.searchsorted(classes, y)
+    unknown = []
+    for k, fold in enumerate(folds):
+        trained = np.unique(codes[fold.weights > 0])
+        held_out = y[fold.held_out]
+        if not np.all(np.isin(codes[fold.held_out], trained)):
+            unknown.append(k)
+        if len(np.unique(held_out)) < len(classes) and not is_deviance(scoring):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    value, why = score(np.zeros((len(held_out), n_models)), held_out, fold.score_weights), "it is nan"
+                except ValueError as error:
+                    value, why = np.nan, str(error)
+            if np.isnan(value):
+                raise ValueError(
+                    f"scoring={scoring!r} is not defined for the held-out rows of fold {k}, which lack a class "
+                    f"({why}); {advice}, or scoring='deviance'"
+                )
+    if unknown:
+        warnings.warn(
+            f"the training rows of fold(s) {', '.join(map(str, unknown))} lack a class that the held-out rows hold: "
+            f"their models cannot predict it, and their scores say little of alpha; {advice}",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
 def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weights: Array | None) -> Array:
     """A factor for each row: what its class counts.
 
@@ -59,7 +119,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.in
         factors = np.divide(mean, totals, out=np.zeros(len(classes)), where=totals > 0)
     elif isinstance(class_weight, dict):
         unknown = set(class_weight) - set(classes.tolist())
-        if unknown:
+        if unknown and set(classes.tolist()) - set(class_weight):  # a slip; else y is a part that lacks a class
             raise ValueError(
                 f"class_weight names {unknown!r}, which y does not hold; its classes are {classes.tolist()}"
             )

@@ -64,6 +64,12 @@ class SparseClassifierMixin(ClassifierMixin):
             )
         return list(np.ascontiguousarray(values.T))
 
+    @property
+    def penalty(self) -> str:
+        """``SelectFromModel`` looks at it: with "l1" it drops weights of 0 alone, else all below the mean."""
+        ratios = getattr(self, "l1_ratio_", getattr(self, "l1_ratio", 1.0))
+        return "l1" if np.all(np.asarray(ratios) == 1) else "elasticnet"
+
     def decision_function(self, X: Any) -> Array:
         """Xw + b: above 0 for the second class; a column for each of more than two classes."""
         decision = self._decision(X)
@@ -127,6 +133,11 @@ class SparseClassifier(SparseClassifierMixin, SparseLinearModel):
     def _alpha(self, total: float) -> float:
         """alpha, or what C means: C·Σ loss + ‖w‖₁ is (1/Σs)·Σ loss + alpha‖w‖₁, times C·Σs."""
         if self.alpha is not None:
+            if self.C != 1.0:
+                raise ValueError(
+                    f"alpha={self.alpha!r} and C={self.C!r} both set the weight of the penalty; give one of them "
+                    "(C=1.0, its default, or alpha=None)"
+                )
             return self.alpha
         cost = number("C", self.C)
         if not cost > 0:
@@ -147,7 +158,7 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
     Parameters
     ----------
     alpha : float, optional
-        Weight of the penalty against the mean loss. Goes before C.
+        Weight of the penalty against the mean loss. Give alpha or C, not both.
     C : float, default 1.0
         scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
         weights included).
@@ -171,7 +182,7 @@ class SquaredHingeClassifier(SparseClassifier):
     Parameters
     ----------
     alpha : float, optional
-        Weight of the penalty against the mean loss. Goes before C.
+        Weight of the penalty against the mean loss. Give alpha or C, not both.
     C : float, default 1.0
         scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
         weights included).

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
+from blockgreedy.arguments import non_negative
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.estimators.base import Array, SparseLinearModel
-from blockgreedy.estimators.folds import Fold, Scores, Stopped, make_folds, run_folds, score_along
+from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
+from blockgreedy.estimators.choice import Doubts, ScoreTable
+from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_folds
+from blockgreedy.estimators.polish import is_small
 from blockgreedy.estimators.progress import Progress
-from blockgreedy.estimators.scoring import Score, make_score
-from blockgreedy.options import number, whole
+from blockgreedy.estimators.scoring import make_score
+from blockgreedy.options import count_of, number, whole
 from blockgreedy.problem import Problem
 
 _FEW_ENTRIES, _MANY_ENTRIES = 300_000, 2_000_000
 _LOOSER = 100.0  # scores of folds differ far more from each other than this lets them differ from exact ones
+_CLOSER = (10.0, 1.0, 0.01)  # of alphas that are solved again; the first, one iteration mostly, settles most choices
+_FINEST = 1e-10  # a finer tol is at the mercy of rounding
+_LAST_SECONDS = 10.0  # of the fit of all rows after Ctrl-C
+
+
+class Choice(NamedTuple):
+    alpha: float
+    l1_ratio: float
+    interrupted: bool  # by Ctrl-C, with only the first alphas known
+
+
+class ScoringMixin:
+    """Goes before scikit-learn's mixins, which have a ``score`` too."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """By ``scoring`` if that is given, else R² of a regressor and the accuracy of a classifier."""
+        if self.scoring is None:  # type: ignore[attr-defined]
+            return float(super().score(X, y, sample_weight=sample_weight))  # type: ignore[misc]
+        decision = self._decision(X)  # type: ignore[attr-defined]
+        score = make_score(self.scoring, getattr(self, "classes_", None))  # type: ignore[attr-defined]
+        weights = weights_of_rows(sample_weight, decision)
+        weights = np.ones(len(decision)) if weights is None else weights
+        return score(decision.reshape(len(decision), -1), np.asarray(y), weights)
 
 
 @dataclass(eq=False, repr=False)
@@ -59,117 +87,131 @@ class CrossValidated(SparseLinearModel):
         splits: Any,
         weights: Array | None,
         classes: NDArray[Any] | None = None,
-    ) -> tuple[float, float]:
+    ) -> Choice:
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
         if self.selection not in ("min", "1se"):
             raise ValueError(f"selection={self.selection!r} is not known; use 'min' or '1se'")
-        score = make_score(self.scoring, classes)
+        tols, ratios = self._fold_tols(), self._ratios()
         folds = make_folds(splits, len(y), weights)
-        ratios = self._ratios()
+        judge = Judge(y, offsets, make_score(self.scoring, classes))
+        if classes is not None:
+            check_classes(folds, y, classes, self.scoring, judge.score, len(offsets))
         grids = [self._grid(problems, ratio) for ratio in ratios]
-        try:
-            results = self._run(of_fold, folds, ratios, grids, y, offsets, score, int(problems[0].X.size))
-        except Stopped:
-            self.status_ = "interrupted"
-            self.alphas_ = grids[0] if len(grids) == 1 else np.array(grids)
-            raise KeyboardInterrupt from None
-        return self._judge(results, folds, ratios, grids)
+        n_jobs, n_threads = self._jobs(len(ratios) * len(folds), int(problems[0].X.size))
+        limits = {"max_iter": self.max_iter, "max_seconds": self.max_seconds, "n_threads": n_threads}
+        paths = [
+            FoldPath(of_fold, fold, grid, ratio, judge, **limits)
+            for ratio, grid in zip(ratios, grids, strict=True)
+            for fold in folds
+        ]
+        tols = tols[:1] if is_small(problems[0]) else tols  # those are solved to the last digits at once
+        interrupted = self._run(paths, len(ratios), tols, n_jobs)
+        return self._judge(paths, ratios, grids, interrupted)
+
+    def _fold_tols(self) -> list[float]:
+        """Of all alphas, then of those that are solved again because the choice depends on them."""
+        tol = non_negative("tol", self.tol)
+        if self.fold_tol is not None:
+            return [non_negative("fold_tol", self.fold_tol)]
+        return [_LOOSER * tol, *(share * tol for share in _CLOSER if share == 1 or share * tol >= _FINEST)]
 
     def _grid(self, problems: Sequence[Problem], ratio: float) -> Array:
         n_alphas = self.n_alphas
         if isinstance(self.alphas, (int, np.integer)):
             n_alphas = whole("alphas", self.alphas, 1)  # scikit-learn's name for their number since 1.7
         elif self.alphas is not None:
-            grid = np.asarray(self.alphas, dtype=np.float64)
-            if grid.ndim != 1 or not len(grid) or not np.all(np.isfinite(grid)) or np.any(grid <= 0):
-                raise ValueError("alphas must be a list of numbers above 0, one or more, or how many")
-            return np.sort(grid)[::-1]
+            return given_alphas(self.alphas)
         if not ratio > 0:
             raise ValueError("l1_ratio=0 has no largest alpha to begin with; give alphas")
         n_alphas, eps = whole("n_alphas", n_alphas, 1), number("eps", self.eps)
-        if not 0 < eps < 1:
-            raise ValueError(f"eps={self.eps!r} must lie above 0 and below 1: the last alpha as a part of the first")
+        if not 0 < eps <= 1:
+            raise ValueError(
+                f"eps={self.eps!r} must lie above 0 and be at most 1: the last alpha as a part of the first"
+            )
         largest = max(problem.alpha_max for problem in problems) / ratio
-        # nothing to explain: any alpha gives the null model
-        return np.asarray((largest or np.finfo(np.float64).eps) * np.geomspace(1.0, eps, n_alphas))
+        if largest == 0:  # nothing to explain: any alpha gives the null model
+            return np.full(n_alphas, np.finfo(np.float64).resolution)  # scikit-learn's
+        return np.asarray(largest * np.geomspace(1.0, eps, n_alphas))
 
-    def _run(
-        self,
-        of_fold: Callable[[Fold], Sequence[Problem]],
-        folds: list[Fold],
-        ratios: list[float],
-        grids: list[Array],
-        y: NDArray[Any],
-        offsets: Sequence[Array | None],
-        score: Score,
-        n_entries: int,
-    ) -> list[Scores]:
-        """Of every fold at every ratio, ratio by ratio."""
+    def _jobs(self, n_tasks: int, n_entries: int) -> tuple[int, int]:
+        """(folds at a time, threads of each)"""
         threads = resolve_threads(self.n_threads)
         # On large data the core has work for all threads: one fold at a time is as fast, in one solver's memory. On
         # small data most of the time is Python's, whose threads take turns.
-        side_by_side = _FEW_ENTRIES < n_entries <= _MANY_ENTRIES
-        n_jobs = min(threads, len(ratios) * len(folds)) if side_by_side else 1
+        n_jobs = threads if _FEW_ENTRIES < n_entries <= _MANY_ENTRIES else 1
         if self.n_jobs is not None:
-            n_jobs = threads if self.n_jobs == -1 else whole("n_jobs", self.n_jobs, 1)
-        options: dict[str, Any] = {
-            "tol": _LOOSER * self.tol if self.fold_tol is None else self.fold_tol,
-            "max_iter": self.max_iter,
-            "max_seconds": self.max_seconds,
-            "n_threads": max(1, threads // n_jobs),
-        }
+            n_jobs = count_of("n_jobs", self.n_jobs, threads, sys.maxsize)
+        n_jobs = min(n_jobs, n_tasks)
+        return n_jobs, max(1, threads // n_jobs)
 
-        def task(fold: Fold, ratio: float, grid: Array, advance: Callable[[], bool]) -> Scores:
-            return score_along(of_fold(fold), grid, ratio, fold, y, offsets, score, advance, **options)
-
-        tasks = [
-            partial(task, fold, ratio, grid) for ratio, grid in zip(ratios, grids, strict=True) for fold in folds
-        ]
-        n_points = len(grids[0]) * len(offsets)
+    def _run(self, paths: list[FoldPath], n_ratios: int, tols: list[float], n_jobs: int) -> bool:
+        """All alphas to the first tol, then to finer ones those that the choice depends on; True after Ctrl-C."""
+        done, again, n_models = 0, 0, sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
         with Progress(type(self).__name__) if self.verbose else nullcontext() as progress:
-            return run_folds(tasks, n_jobs, progress, n_points)
 
-    def _judge(
-        self, results: list[Scores], folds: list[Fold], ratios: list[float], grids: list[Array]
-    ) -> tuple[float, float]:
-        scores = np.array([r.values for r in results]).reshape(len(ratios), len(folds), -1).transpose(0, 2, 1)
-        nonzeros = np.array([r.nonzeros for r in results]).reshape(len(ratios), len(folds), -1)
-        # Folds count by the weight of the rows that they predict, as if all rows were scored together.
-        shares = np.array([fold.total for fold in folds])
-        shares = shares / np.sum(shares)
-        mean = np.sum(scores * shares, axis=-1)
-        spread = np.sum((scores - mean[..., None]) ** 2 * shares, axis=-1)
-        error = np.sqrt(spread / max(1, len(folds) - 1))
-        if not np.any(np.isfinite(mean)):
-            raise ValueError(
-                "no alpha has a score in every fold: give max_seconds more, fewer alphas, or another scoring"
-            )
-        unfinished = sorted({s for r in results for s in r.statuses} - {"converged"})
-        if unfinished:
+            def count() -> None:
+                nonlocal done
+                done += 1
+                if progress is not None:
+                    closer = f"; {again} alphas again, closer" if again else ""
+                    progress.show(f"{min(done, n_models)} of {n_models} points in {len(paths)} folds{closer}")
+
+            if run_folds([partial(path.solve, tols[0]) for path in paths], n_jobs, count):
+                return True
+            doubts = Doubts(ScoreTable(paths, n_ratios), self.selection)
+            while len(tols) > 1 and np.any(wanted := doubts.next() & (doubts.times < len(tols) - 1)):
+                again += int(np.sum(wanted))
+                tasks = [
+                    partial(path.solve_again, [(int(i), tols[1 + times[i]]) for i in np.flatnonzero(mask)], tols[-1])
+                    for path, (mask, times) in zip(paths, doubts.of_each_path(wanted), strict=True)
+                    if np.any(mask)
+                ]
+                if run_folds(tasks, n_jobs, count):
+                    return True
+                doubts.learn(wanted, ScoreTable(paths, n_ratios))
+        return False
+
+    def _judge(self, paths: list[FoldPath], ratios: list[float], grids: list[Array], interrupted: bool) -> Choice:
+        table = ScoreTable(paths, len(ratios))
+        one = len(ratios) == 1
+        given = self.alphas is not None and not isinstance(self.alphas, (int, np.integer))
+        self.alphas_ = grids[0] if one or given else np.array(grids)
+        self.score_path_ = table.scores[0] if one else table.scores
+        self.cv_results_ = {
+            "alpha": np.concatenate(grids),
+            "l1_ratio": np.repeat(ratios, len(grids[0])),
+            "mean_test_score": table.mean.ravel(),
+            "std_error": table.error.ravel(),
+            "mean_nonzeros": table.nonzeros.mean(axis=-1).ravel(),
+            **{f"split{k}_test_score": table.scores[..., k].ravel() for k in range(table.scores.shape[-1])},
+        }
+        if not np.any(table.finished):
+            if interrupted:
+                self.status_ = "interrupted"
+                raise KeyboardInterrupt("no alpha was finished in all folds")
+            raise ValueError(self._why_no_score(paths))
+        unfinished = sorted({status for path in paths for status in path.statuses} - {"converged"})
+        if unfinished and not interrupted:
             warnings.warn(
                 f"{type(self).__name__}: some folds did not converge at some alphas ({', '.join(unfinished)}); "
                 "raise tol, max_iter or max_seconds, or eps to leave out the smallest alphas",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        best = np.where(np.isfinite(mean), mean, -np.inf)
-        ratio, at = np.unravel_index(int(np.argmax(best)), best.shape)
-        within = best[ratio] >= best[ratio, at] - error[ratio, at]
-        self.alpha_min_ = float(grids[ratio][at])
-        self.alpha_1se_ = float(grids[ratio][int(np.argmax(within))])
+        (ratio, least), (_, sparse) = table.best, table.sparsest
+        self.alpha_min_, self.alpha_1se_ = float(grids[ratio][least]), float(grids[ratio][sparse])
         self.alpha_ = self.alpha_min_ if self.selection == "min" else self.alpha_1se_
-        one = len(ratios) == 1
-        self.alphas_ = grids[0] if one else np.array(grids)
-        self.score_path_ = scores[0] if one else scores
-        self.cv_results_ = {
-            "alpha": np.concatenate(grids),
-            "l1_ratio": np.repeat(ratios, len(grids[0])),
-            "mean_test_score": mean.ravel(),
-            "std_error": error.ravel(),
-            "mean_nonzeros": nonzeros.mean(axis=1).ravel(),
-            **{f"split{k}_test_score": scores[..., k].ravel() for k in range(len(folds))},
-        }
-        return self.alpha_, ratios[int(ratio)]
+        self.l1_ratio_ = ratios[ratio]
+        return Choice(self.alpha_, ratios[ratio], interrupted)
+
+    def _why_no_score(self, paths: list[FoldPath]) -> str:
+        wrong = [k for k, path in enumerate(paths) if any(np.isnan(path.scores[: len(path.models)]))]
+        if wrong:
+            return (
+                f"scoring={self.scoring!r} gives nan at every alpha, first in fold {wrong[0]}: check the held-out "
+                "rows of that fold, or use another scoring or other folds (cv)"
+            )
+        return "no alpha was reached in every fold: raise max_seconds, or ask for fewer alphas"
 
     def _splits(self, X: Any, y: Any, groups: Any) -> Any:
         cv = 5 if self.cv is None else self.cv
@@ -178,11 +220,16 @@ class CrossValidated(SparseLinearModel):
             cv = kind(int(cv), shuffle=True, random_state=self.random_state)
         return check_cv(cv, y, classifier=self._is_classifier).split(X, y, groups)
 
-    def _refit(
-        self, problems: Sequence[Problem], names: Sequence[str], alpha: float, ratio: float, one: bool
-    ) -> Self:
-        """All rows at the alpha chosen."""
-        chosen = [p.with_alpha(alpha * ratio, alpha * (1 - ratio)) for p in problems]
-        outcome = self._solve_all(chosen, names)
-        self._keep(outcome, one)
-        return self._conclude(outcome, stacklevel=4)
+    def _refit(self, problems: Sequence[Problem], names: Sequence[str], choice: Choice, one: bool) -> Self:
+        """All rows at the alpha chosen. After Ctrl-C there are a few seconds for that."""
+        chosen = [
+            p.with_alpha(choice.alpha * choice.l1_ratio, choice.alpha * (1 - choice.l1_ratio)) for p in problems
+        ]
+        if not choice.interrupted:
+            outcome = self._solve_all(chosen, names)
+            self._keep(outcome, one)
+            return self._conclude(outcome, stacklevel=4)
+        seconds = _LAST_SECONDS if self.max_seconds is None else min(_LAST_SECONDS, self.max_seconds)
+        self._keep(self._solve_all(chosen, names, max_seconds=seconds), one)
+        self.status_ = "interrupted"
+        raise KeyboardInterrupt

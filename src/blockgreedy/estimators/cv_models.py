@@ -12,14 +12,15 @@ from sklearn.base import RegressorMixin
 from blockgreedy.estimators.base import Array
 from blockgreedy.estimators.checks import ratio_of, weights_of_rows
 from blockgreedy.estimators.classifiers import ProbabilisticMixin, SparseClassifierMixin, for_each_class
-from blockgreedy.estimators.cross_validation import CrossValidated
+from blockgreedy.estimators.cross_validation import CrossValidated, ScoringMixin
 from blockgreedy.estimators.folds import Fold
 from blockgreedy.estimators.parameters import with_parameters
+from blockgreedy.estimators.scoring import is_deviance
 from blockgreedy.problem import Problem
 
 
 @dataclass(eq=False, repr=False)
-class CrossValidatedRegressor(RegressorMixin, CrossValidated):
+class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
     """Least squares at the alpha that predicts held-out rows best."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
@@ -45,11 +46,10 @@ class CrossValidatedRegressor(RegressorMixin, CrossValidated):
         def of_fold(fold: Fold) -> Sequence[Problem]:
             return [problem.with_sample_weight(fold.weights)]
 
-        alpha, ratio = self._choose([problem], of_fold, np.asarray(y, np.float64), offsets, splits, weights)
-        self.l1_ratio_ = ratio
-        if self.scoring is None or self.scoring == "deviance":
+        choice = self._choose([problem], of_fold, np.asarray(y, np.float64), offsets, splits, weights)
+        if is_deviance(self.scoring):
             self.mse_path_ = -self.score_path_
-        return self._refit([problem], [""], alpha, ratio, one=True)
+        return self._refit([problem], [""], choice, one=True)
 
     def predict(self, X: Any) -> Array:
         """X @ coef_ + intercept_"""
@@ -90,7 +90,7 @@ class ElasticNetCV(CrossValidatedRegressor):
 
 @with_parameters
 @dataclass(eq=False, repr=False)
-class LogisticRegressionCV(ProbabilisticMixin, SparseClassifierMixin, CrossValidated):
+class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMixin, CrossValidated):
     """A ``LogisticRegression`` whose alpha is chosen by cross-validation.
 
     Several classes are fitted one against the rest with one alpha for all.
@@ -144,7 +144,6 @@ class LogisticRegressionCV(ProbabilisticMixin, SparseClassifierMixin, CrossValid
             row_weights, _ = self._balance(self.class_weight, codes, fold.weights)
             return for_each_class(first.with_sample_weight(row_weights), signs, offsets)
 
-        alpha, ratio = self._choose(problems, of_fold, np.asarray(y), offsets, splits, weights, self.classes_)
-        self.l1_ratio_ = ratio
-        self.C_ = 1.0 / (alpha * total)
-        return self._refit(problems, self._names(), alpha, ratio, one=False)
+        choice = self._choose(problems, of_fold, np.asarray(y), offsets, splits, weights, self.classes_)
+        self.C_ = 1.0 / (choice.alpha * total)
+        return self._refit(problems, self._names(), choice, one=False)

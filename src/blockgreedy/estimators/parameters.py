@@ -23,14 +23,15 @@ PARAMETERS = """fit_intercept : bool, default True
         Budget of one solve, and of a fold's whole path in seconds; default: 1000 outer iterations (most fits take 5
         to 30), no limit in time.
     n_threads : int, optional
-        Default: what the process may use. Results do not depend on it.
+        Default: what the process may use, within the limits of joblib and threadpoolctl; -1: all of that, -2: all but
+        one. Results do not depend on it.
     warm_start : bool, default False
         Start from the weights of the fit before.
     verbose : bool, default False
         A line on stderr that keeps up with the fit.
     callback : callable, optional
-        Called with a ``Record`` (iteration, objective, gap, nonzeros, …) every iteration; returning True ends the
-        fit there.
+        Called with a ``Record`` (iteration, objective, gap, nonzeros, …) every iteration; returning anything true
+        ends the fit there.
 
     Attributes
     ----------
@@ -52,11 +53,11 @@ CV_PARAMETERS = """alphas : array, or their number, optional
         numbers of rows.
     selection : "min" (default) or "1se"
         The alpha of the best mean score, or the largest within one standard error of it.
-    fold_tol : float, default 100·tol
-        ``tol`` of the models of folds. Scores of folds differ far more than this lets them, and paths are much better
-        than their ``tol`` (docs/paths.md). The model that is returned keeps ``tol``.
+    fold_tol : float, optional
+        ``tol`` of the models of folds, at every alpha. Default: 100·tol at first, then 10·tol, tol and tol/100 at the
+        few alphas among which that could change the choice. The model that is returned keeps ``tol``.
     n_jobs : int, optional
-        Folds at a time; -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries,
+        Folds at a time, counted as joblib does; -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries,
         else one: with more, threads share the work inside of a fold, with less, there is too little of it.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.

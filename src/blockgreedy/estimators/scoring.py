@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, make_scorer
 
 Array = NDArray[np.float64]
 # (decision values, a column for each model; targets or classes; weights) → score
@@ -29,23 +29,43 @@ def chosen_class(decision: Array) -> NDArray[np.intp]:
     return (decision[:, 0] > 0).astype(np.intp) if decision.shape[1] == 1 else np.argmax(decision, axis=1)
 
 
+def is_deviance(scoring: Any) -> bool:
+    return scoring is None or (isinstance(scoring, str) and scoring == "deviance")
+
+
 def make_score(scoring: Any, classes: NDArray[Any] | None) -> Score:
     """``scoring`` as the estimators take it; classes: None for regression."""
-    if scoring is None or (isinstance(scoring, str) and scoring == "deviance"):
+    if is_deviance(scoring):
         return _squared_deviance if classes is None else _class_deviance(classes)
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     if not callable(scorer):
         raise ValueError(f"scoring={scoring!r} must be 'deviance', the name of a scorer or a scorer of scikit-learn")
     function = getattr(scorer, "_score_func", None)
-    weighs = function is not None and "sample_weight" in inspect.signature(function).parameters
+    takes = () if function is None else inspect.signature(function).parameters
+    if classes is not None and "labels" in takes:
+        scorer = _with_labels(scorer, classes, "pos_label" in takes)
 
     def score(decision: Array, y: NDArray[Any], weights: Array) -> float:
         known = _Held(decision) if classes is None else _HeldClasses(decision, classes)
         rows = np.arange(len(y)).reshape(-1, 1)  # stands for X, which only the predictions know
-        options = {"sample_weight": weights} if weighs and np.any(weights != weights[0]) else {}
+        options = {"sample_weight": weights} if "sample_weight" in takes and np.any(weights != weights[0]) else {}
         return float(scorer(known, rows, y, **options))
 
     return score
+
+
+def _with_labels(scorer: Any, classes: NDArray[Any], takes_positive: bool) -> Any:
+    """The scorer, told of all classes: the rows of a fold may lack some."""
+    known = {"labels": classes} | ({"pos_label": classes[1]} if takes_positive and len(classes) == 2 else {})
+    average = scorer._kwargs.get("average", "binary" if takes_positive else None)
+    if average == "binary" and len(classes) == 2:  # scores one class; labels would only repeat that
+        del known["labels"]
+    return make_scorer(
+        scorer._score_func,
+        greater_is_better=scorer._sign == 1,
+        response_method=scorer._response_method,
+        **(known | scorer._kwargs),
+    )
 
 
 def _squared_deviance(decision: Array, y: NDArray[Any], weights: Array) -> float:

@@ -1,0 +1,5 @@
+"""scikit-learn's file of this name."""
+
+from foreign.suite import borrowed
+
+globals().update(borrowed("test_coordinate_descent"))
