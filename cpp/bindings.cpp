@@ -418,8 +418,7 @@ void bind_solver(nb::module_& m) {
 void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/blockgreedy/working_set.hpp.");
   binding
-      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double,
-                    double>(),
+      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double, double>(),
            "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)

@@ -29,8 +29,7 @@ void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, V
               std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
               column_sums(view, columns.data(), count, r, nullptr, sums.data());
               for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
-                products[k] =
-                    sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
+                products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
             } else {
               column_dots(view, nullptr, first, count, r, products.data());
             }

@@ -139,7 +139,8 @@ class Solver final : public WorkingSet {
       for (std::int64_t first = begin; first < end; first += chunk) {
         const std::int64_t count = std::min(chunk, end - first);
         values(target_.y + first, Xd_.data() + first, count, target_.loss.delta, value.data());
-        for (std::int64_t i = 0; i < count; ++i) sum += proof_.row_weight(first + i) * value[static_cast<std::size_t>(i)];
+        for (std::int64_t i = 0; i < count; ++i)
+          sum += proof_.row_weight(first + i) * value[static_cast<std::size_t>(i)];
       }
       return sum;
     });

@@ -1,4 +1,4 @@
-"""Tables as people have them: timestamps, years, prices, other units. No scaling by hand, and no proof that is not one."""
+"""Tables as people have them: timestamps, years, prices. Nothing is scaled by hand; every proof holds."""
 
 from __future__ import annotations
 

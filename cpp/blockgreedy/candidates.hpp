@@ -194,8 +194,7 @@ class Candidates {
             if (bound * (1 + 1e-9) <= penalty.l1) continue;
           }
           features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
-          inverse_norms_[static_cast<std::size_t>(at)] =
-              static_cast<float>(1 / std::sqrt(sum.squares));
+          inverse_norms_[static_cast<std::size_t>(at)] = static_cast<float>(1 / std::sqrt(sum.squares));
           if (units_) {
             const double unit =
                 target_.penalty.weight(j) * static_cast<double>(inverse_norms_[static_cast<std::size_t>(at)]);

@@ -16,8 +16,8 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
                  ThreadTeam& team);
 
 // The smallest alpha for which theta satisfies every inequality of the dual; with at_null, for which weights
-// of 0 are optimal (features that can move up to a bound count too). Features with u_j = 0 are left out. Products count
-// as larger by rounding·‖x_j‖.
+// of 0 are optimal (features that can move up to a bound count too). Features with u_j = 0 are left out. Products
+// count as larger by rounding·‖x_j‖.
 double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,
                     ThreadTeam& team);
 

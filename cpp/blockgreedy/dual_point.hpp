@@ -72,7 +72,8 @@ class DualPoint {
     double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       bool inside = true;
       for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = row_weight(first + i), away = dual_[static_cast<std::size_t>(first + i)] - weight * u[i];
+        const double weight = row_weight(first + i),
+                     away = dual_[static_cast<std::size_t>(first + i)] - weight * u[i];
         inside &= std::fabs(away) <= 1e-12 * weight * std::max(1.0, std::fabs(u[i]));
       }
       return inside ? -conjugate_of(first, count, u) : -infinity;

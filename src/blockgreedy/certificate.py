@@ -171,7 +171,7 @@ def _just_inside(alpha: float, needed: float) -> float:
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging point has no dual value, and that is all
 def scaled_dual_point(
-    problem: Problem, Xw: Array, passes: ColumnPasses, weights: tuple[Array, Array] | None = None
+    problem: Problem, Xw: Array, passes: ColumnPasses, weights: tuple[NDArray[np.integer[Any]], Array] | None = None
 ) -> tuple[Array, float]:
     """The residual of a primal point, projected and scaled until feasible, and its dual value.
 

@@ -8,9 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.reals import in_host_memory
 from blockgreedy.backends.cpu import find_fault, transpose_rows
-from blockgreedy.reals import as_array, real_array
+from blockgreedy.reals import as_array, in_host_memory, real_array
 
 Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the two share methods
 
@@ -81,8 +80,9 @@ def without_stored_zeros(columns: Columns) -> Columns:
 def combined_exactly(columns: Columns, w: NDArray[np.float64], start: float) -> NDArray[np.float64]:
     """start + columns @ w, added up in NumPy's widest type: for columns that nearly cancel."""
     total = np.full(columns.shape[0], start, dtype=np.longdouble)
+    is_sparse: bool = sp.issparse(columns)
     for j, weight in enumerate(w.astype(np.longdouble)):
-        if sp.issparse(columns):
+        if is_sparse:
             own = slice(columns.indptr[j], columns.indptr[j + 1])
             total[columns.indices[own]] += weight * columns.data[own]
         else:

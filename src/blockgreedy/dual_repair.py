@@ -1,15 +1,15 @@
 """A dual point moved onto the constraints that it breaks: the last resort of a proof.
 
-Scaling θ until it keeps all constraints costs nothing where it breaks them by little. Where alpha is tiny beside the
-gradients that cancel in x_j·θ, or columns depend on each other, what rounding leaves of θ breaks them by a multiple,
-and a scaled point proves nothing although the weights are right. Here θ is moved instead, by the least that brings the
-broken columns to their thresholds, all of them at once. Dense and in float64: for problems with few such columns.
+Scaling θ until it keeps all constraints costs little where it breaks them by little. Where alpha is tiny beside the
+terms that cancel in x_j·θ, or columns depend on each other, rounding alone makes θ break them by a multiple, and a
+scaled point proves nothing although the weights are right. Here θ is moved instead, by the least that brings all
+broken columns to their thresholds at once. Dense and in float64: for problems with few such columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from blockgreedy.problem import Problem
 
 Array = NDArray[np.float64]
-Features = NDArray[np.intp]
+Features = NDArray[np.integer[Any]]
 
 _MOST_COLUMNS, _MOST_NUMBERS = 400, 4_000_000  # of the dense system
-ROUNDING = 2e-15  # products differ by this part of ‖x_j‖‖θ‖ from one order of adding up to another; see dual_point.hpp
+ROUNDING = (
+    2e-15  # products differ by this part of ‖x_j‖‖θ‖ from one order of adding up to another; see dual_point.hpp
+)
 _INSIDE = 1 - 1e-9  # of the threshold that a column is brought to
 
 

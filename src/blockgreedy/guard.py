@@ -1,8 +1,8 @@
 """The guard at the end of every solve: what is returned is evaluated again, and no status says more than that.
 
 Iterations carry predictions, objective and dual value from step to step, in the units of the inner problem. Here the
-weights are taken as the user gets them, and objective, dual value and every column's constraint are computed from them
-and the dual point alone.
+weights are taken as the user gets them, and objective, dual value and every column's constraint are computed from
+them and the dual point alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from blockgreedy.scaling import Scaling
 
 Array = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Guarded:

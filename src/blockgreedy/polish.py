@@ -1,11 +1,11 @@
 """The last digits of a small model: feature-sign search in float64.
 
-The solver proves a gap; two runs that end within it agree to a few digits only, and its models are in float32, which
-is too coarse for nearly parallel columns. On small data a dense system is cheap and settles the rest: fits that should
-be the same (weights against repeated rows, another order of rows) then are, and a solve that float32 stops goes on.
+The solver proves a gap; two runs that end within it agree to a few digits only. Its models are in float32, too coarse
+for nearly parallel columns. On small data a dense system is cheap and settles the rest: fits that should be
+the same (weights against repeated rows, another order of rows) then are, and a solve that float32 stops goes on.
 
-Newton's method on the features that are in the model, with their signs held (Lee, Battle, Raina and Ng 2007): a weight
-that would change its sign leaves, and at the minimum the column that breaks its constraint most comes in.
+Newton's method on the features that are in the model, with their signs held (Lee, Battle, Raina and Ng 2007): a
+weight that would change its sign leaves, and at the minimum the column that breaks its constraint most comes in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The units in which a problem is solved: columns about their means, columns and targets times powers of two.
 
-A year, a price in cents or a timestamp is an ordinary column, and an ordinary target. Taken as it is, its products lose
-the digits that its mean occupies, and values far from 1 leave the range of float32, in which the solver keeps its
-models. With an intercept a column may be moved about its mean, and so may the target; a power of two costs no digit.
+A year, a price in cents or a timestamp is an ordinary column, and an ordinary target. Taken as it is, its products
+lose the digits that its mean occupies, and values far from 1 leave the range of float32, in which the solver keeps
+its models. With an intercept a column may be moved about its mean, and so may the target; a power of two costs no
+digit.
 
     x'_j = (x_j − shift_j)·2^−k_j      y' = (y − offset − shift)·2^−s      w'_j = w_j·2^(k_j−s)
 
@@ -80,17 +81,21 @@ class ColumnUnits:
         self._X = None
 
 
+def _is_sparse(X: Any) -> bool:  # scipy's own would narrow the type to one without methods
+    return bool(sp.issparse(X))
+
+
 def _candidates(X: Any) -> Features:
     """Columns of which nearly all entries lie near one value, judged by a sample of rows."""
     n = X.shape[0]
-    if sp.issparse(X):
+    if _is_sparse(X):
         features = np.flatnonzero(np.diff(X.indptr) >= 0.99 * n)
         if not len(features):
             return features
     else:
         features = np.arange(X.shape[1])
     rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
-    sample = dense_columns(X, features)[rows] if sp.issparse(X) else np.asarray(X[rows], dtype=np.float64)
+    sample = dense_columns(X, features)[rows] if _is_sparse(X) else np.asarray(X[rows], dtype=np.float64)
     middle = np.median(sample, axis=0)
     with np.errstate(over="ignore"):
         near = np.abs(sample - middle) <= 0.1 * np.abs(middle)
@@ -99,7 +104,7 @@ def _candidates(X: Any) -> Features:
 
 def _shifted(X: Any, features: Features, means: Array) -> Any:
     shifts = means.astype(X.dtype)
-    if not sp.issparse(X):
+    if not _is_sparse(X):
         X = X.copy(order="F")
         X[:, features] -= shifts
         return X
@@ -122,7 +127,7 @@ def _shifted(X: Any, features: Features, means: Array) -> Any:
 
 def _largest(X: Any) -> Array:
     """max |x| of every column."""
-    if not sp.issparse(X):
+    if not _is_sparse(X):
         return np.asarray(np.maximum(np.max(X, axis=0), -np.min(X, axis=0)), dtype=np.float64)
     largest = np.zeros(X.shape[1])
     filled = np.flatnonzero(np.diff(X.indptr))
@@ -132,7 +137,7 @@ def _largest(X: Any) -> Array:
 
 
 def _scaled(X: Any, exponents: NDArray[np.int32]) -> Any:
-    if not sp.issparse(X):
+    if not _is_sparse(X):
         return np.asfortranarray(np.ldexp(X, -exponents))
     data = np.ldexp(X.data, np.repeat(-exponents, np.diff(X.indptr)))
     return assemble(sp.csc_array, data, X.indices, X.indptr, X.shape)
@@ -156,10 +161,7 @@ class Scaling:
         self._exponents = self.units.exponents
         self._common = self._common_exponent(problem.alpha)
         self.is_identity = (
-            y is problem.y
-            and offset is problem.offset
-            and self._exponents is None
-            and not len(self.units.shifts[0])
+            y is problem.y and offset is problem.offset and self._exponents is None and not len(self.units.shifts[0])
         )
         self.inner = problem if self.is_identity else self._inner(problem, y, offset)
 
@@ -254,13 +256,13 @@ class Scaling:
         return theta if self._exponent == 0 else np.ldexp(theta, self._exponent)
 
     def weights_in(self, features: Any, values: Array) -> Array:
-        return values if self.is_identity else np.ldexp(values, self._weight_exponents(features))
+        return values if self.is_identity else np.asarray(np.ldexp(values, self._weight_exponents(features)))
 
     def weights_out(self, features: Any, values: Array) -> Array:
         if self.is_identity:
             return values
         with np.errstate(over="ignore"):
-            outer = np.ldexp(values, -self._weight_exponents(features))
+            outer: Array = np.ldexp(values, -self._weight_exponents(features))
         if not np.all(np.isfinite(outer)):
             raise ValueError(
                 "the weights of this problem are too large for float64: the values of X are too small beside y; "

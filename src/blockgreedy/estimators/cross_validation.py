@@ -21,10 +21,10 @@ from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable
 from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_folds
-from blockgreedy.estimators.polish import is_small
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.scoring import make_score
 from blockgreedy.options import count_of, number, whole
+from blockgreedy.polish import is_small
 from blockgreedy.problem import Problem
 
 _FEW_ENTRIES, _MANY_ENTRIES = 300_000, 2_000_000
