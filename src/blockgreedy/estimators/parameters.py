@@ -57,8 +57,9 @@ CV_PARAMETERS = """alphas : array, or their number, optional
         ``tol`` of the models of folds, at every alpha. Default: 100·tol at first, then 10·tol, tol and tol/100 at the
         few alphas among which that could change the choice. The model that is returned keeps ``tol``.
     n_jobs : int, optional
-        Folds at a time, counted as joblib does; -1: as many as there are threads. Default: that where X has 300,000 to 2 million entries,
-        else one: with more, threads share the work inside of a fold, with less, there is too little of it.
+        Folds at a time, counted as joblib does; -1: as many as there are threads. Default: that where X has 300,000
+        to 2 million entries, else one: with more, threads share the work inside of a fold, with less, there is too
+        little of it.
     random_state : int, optional
         Shuffles the folds of a number given as ``cv``.
     """
