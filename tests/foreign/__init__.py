@@ -1,0 +1,1 @@
+"""scikit-learn's own tests as guests."""
