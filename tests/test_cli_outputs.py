@@ -135,7 +135,7 @@ def test_devices_may_be_named_twice(folder):
         ("X.npy --target y.txt --categorical a", "categorical=['a'] is for tables"),
         ("table.csv --index-base 0", "index_base=0 is for svmlight text"),
         ("data.npz --allow-unterminated", "allow_unterminated=True is for svmlight text"),
-        ("data.svm --threads 99999999999999", "n_threads=99999999999999 must be a whole number of at least 1"),
+        ("data.svm --threads 99999999999999", "n_threads=99999999999999 must be a whole number from 1 to 1024"),
     ],
 )
 @pytest.mark.parametrize("command", ["fit --alpha 0.1", "path", "cv", "partition", "diagnose", "data info"])

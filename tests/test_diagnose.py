@@ -214,7 +214,7 @@ def test_centred_columns_have_no_bound_by_rows(npz):
         (("--kinds", "random,sorted"), "--kinds has 'sorted'; accepted are random"),
         (("--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
         (("--blocks", 4, "--blocks-per-iter", 5), "blocks_per_iter=5 must be a whole number from 1 to 4"),
-        (("--threads", 0), "n_threads=0 must be a whole number from 1 to 4096"),
+        (("--threads", 0), "n_threads=0 must be a whole number from 1 to 1024"),
         (("--budget", -1), "budget=-1.0 must be a number of at least 0"),
     ],
 )

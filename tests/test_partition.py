@@ -315,7 +315,7 @@ def test_partition_refuses_what_is_none(block_of, n_blocks, message):
         ({"n_blocks": 2, "seed": -1}, "seed=-1 must be a whole number from 0 to 18446744073709551615"),
         (
             {"n_blocks": 2, "kind": "clustered", "n_threads": 0},
-            r"n_threads=0 must be a whole number from 1 to 4096",
+            r"n_threads=0 must be a whole number from 1 to 1024",
         ),
     ],
 )

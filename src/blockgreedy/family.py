@@ -145,7 +145,7 @@ def run_family(
     began = time.perf_counter()
     watch = Watch(problem, model, partition, options, trace_spectral_radius)
     null = problem.null_model
-    enough = max(tol * null.objective, null.floor)
+    enough = max(tol * null.objective, null.floor) if tol > 0 else 0.0  # 0: experiments end by rules of their own
     if problem.alpha > 0 and problem.alpha >= model.alpha_needed(null.dual, at_null=True):
         start = None  # the null model is a solution, wherever we were to start from
     if start is not None:

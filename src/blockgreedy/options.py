@@ -88,7 +88,7 @@ def count_of(name: str, value: Any, everything: int, most: int) -> int:
     is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
     if not is_whole or value == 0 or value > most:
         raise ValueError(
-            f"{name}={value!r} must be a whole number from 1 to {most}, below 0 to count from all (-1: all of them, "
+            f"{name}={shown(value)} must be a whole number from 1 to {most}, below 0 to count from all (-1: all of them, "
             "-2: all but one), or None"
         )
     return int(value) if value > 0 else max(1, everything + 1 + int(value))

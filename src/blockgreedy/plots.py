@@ -32,9 +32,10 @@ def chosen_features(coefs: Any, n_named: int) -> NDArray[np.int64]:
 
 
 def errors(trace: Trace, objective: float) -> NDArray[np.float64]:
-    """objective − best objective that is known."""
+    """objective − best objective that is known; 0 where the two differ by rounding alone."""
     values = trace["objective"]
-    return np.asarray(values - min(np.min(values, initial=np.inf), objective))
+    best = min(np.min(values, initial=np.inf), objective)
+    return np.where(values - best > 1e-14 * abs(best), values - best, 0.0)
 
 
 def convergence_figure(trace: Trace, objective: float, x: str = "seconds") -> Figure:

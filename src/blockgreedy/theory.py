@@ -135,7 +135,7 @@ def rho_block(
     if unit.n_features != partition.n_features:
         raise ValueError(f"X has {unit.n_features} features, the partition has {partition.n_features}")
     budget = _at_least_0("budget", budget)
-    max_selections = whole("max_selections", max_selections, 0)
+    max_selections = whole("max_selections", max_selections, 0, 10**100)
     seed = whole("seed", seed, 0, 2**64 - 1)
     target = None if y is None else as_target(y, unit.n_samples)
     B = partition.n_blocks
