@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+from benchmarks.race.problems import LOSSES, NAMES, load
 
 import blockgreedy as bg
-from benchmarks.race.problems import LOSSES, NAMES, load
 
 RATIOS = (0.1, 0.01, 0.001)
 RESULT = Path(__file__).parent / "results" / "guard.md"

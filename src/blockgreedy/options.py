@@ -70,11 +70,16 @@ class FamilyOptions:
         return 10 * max(1, -(-self.n_blocks // self.blocks_per_iter))
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+def _index(value: Any) -> int | None:
+    """A whole number of any type; None for everything else."""
     try:
-        found = None if isinstance(value, bool) or getattr(value, "ndim", 0) != 0 else operator.index(value)
+        return None if isinstance(value, bool) or getattr(value, "ndim", 0) != 0 else operator.index(value)
     except Exception:  # a type's own __index__ can raise anything
-        found = None
+        return None
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    found = _index(value)
     if found is None or not least <= found <= (_LARGEST if most is None else most):
         if most is None and found is not None and found > _LARGEST:
             most = _LARGEST
@@ -85,13 +90,13 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
 
 def count_of(name: str, value: Any, everything: int, most: int) -> int:
     """A number of workers as joblib counts them: below 0 from the end, so that -1 is all of them."""
-    is_whole = not isinstance(value, bool) and hasattr(value, "__index__")
-    if not is_whole or value == 0 or value > most:
+    found = _index(value)
+    if found is None or found == 0 or found > most:
         raise ValueError(
             f"{name}={shown(value)} must be a whole number from 1 to {most}, below 0 to count from all (-1: all of them, "
             "-2: all but one), or None"
         )
-    return int(value) if value > 0 else max(1, everything + 1 + int(value))
+    return found if found > 0 else max(1, everything + 1 + found)
 
 
 def number(name: str, value: Any) -> float:

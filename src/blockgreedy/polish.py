@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 _SMALL = 20_000  # entries of X
 _MOST_WEIGHTS, _MOST_NUMBERS = 300, 1_000_000  # of the dense system: sparse data may be small with many rows
 _MOST_WORK, _MOST_STEPS = 1e9, 300  # rows times squared weights, added up: some seconds
+_MOST_FLAT = 5
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -60,6 +61,7 @@ class _Search:
         self.features = np.flatnonzero(moves)
         self.signs = np.where(penalty.l1 > 0, np.sign(w), 0.0)
         self.refused: set[int] = set()  # came in once and left at once
+        self.n_flat = 0  # steps in a row that did not lower the objective
         if self.fits:
             self.predictions = problem.decision(self.w, self.b)
             self.value = self._value(self.w, self.predictions)
@@ -127,12 +129,14 @@ class _Search:
             size, leaving = 0.5 * size, np.zeros(k, dtype=np.bool_)
         else:
             return False
-        gained = self.value - value
+        self.n_flat = 0 if value < self.value * (1 - 4 * _EPS) else self.n_flat + 1
         self.w, self.b, self.predictions, self.value = w, b, predictions, min(value, self.value)
         if np.any(leaving):
             self._leave(leaving)
             return True
-        return gained > 4 * _EPS * self.value
+        # the objective is flat where steps still improve the gradient
+        moved = size * float(np.max(np.abs(direction)))
+        return self.n_flat <= _MOST_FLAT and moved > 4 * _EPS * float(np.max(np.abs(np.append(w[features], b))))
 
     def _newton(self, grad: Array, ridge: Array) -> Array | None:
         """argmin of the quadratic model; dependent columns share."""
