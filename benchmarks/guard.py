@@ -45,10 +45,8 @@ def main() -> None:
                 touched = float(runs[0].trace["nonzeros_touched"][-1])
                 part = 2 * float(np.sum(counts[runs[0].coef != 0])) / touched
                 shares.append(own / whole)
-                lines.append(
-                    f"| {name} | {loss} | {ratio:g} | {1e3 * whole:.1f} | {1e3 * own:.2f} | {100 * own / whole:.1f} % "
-                    f"| {100 * part:.1f} % |"
-                )
+                figures = f"{1e3 * whole:.1f} | {1e3 * own:.2f} | {100 * own / whole:.1f} % | {100 * part:.1f} %"
+                lines.append(f"| {name} | {loss} | {ratio:g} | {figures} |")
                 print(lines[-1], flush=True)
     lines += ["", f"Median share: {100 * median(shares):.1f} %, largest {100 * max(shares):.1f} %."]
     print(lines[-1])
