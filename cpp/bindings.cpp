@@ -4,6 +4,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -305,12 +306,16 @@ class PyWorkingSet {
     nb::gil_scoped_release release;
     solver_->certify_anyway();
   }
-  std::pair<double, double> verify(Vector<double> w, double intercept) {
-    check_size("w", w.size(), model_.held.n_cols());
+  std::tuple<double, double, double> verify(Vector<std::int32_t> features, Vector<double> values, double intercept) {
+    check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+    for (std::size_t k = 0; k < features.size(); ++k) {
+      if (features.data()[k] < 0 || features.data()[k] >= model_.held.n_cols())
+        throw std::invalid_argument("feature out of range");
+    }
     model_.team.clear_stop();
     nb::gil_scoped_release release;
-    const Verdict verdict = solver_->verify(w.data(), intercept);
-    return {verdict.objective, verdict.dual_value};
+    const Verdict verdict = solver_->verify(features.data(), values.data(), features.size(), intercept);
+    return {verdict.objective, verdict.penalty, verdict.dual_value};
   }
   const WorkingSet& solver() const { return *solver_; }
   // Memory itself, not a copy: with 10^7 rows there should not be two.
@@ -424,8 +429,8 @@ void bind_working_set(nb::module_& m) {
       .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
       .def("step", &PyWorkingSet::step)
       .def("certify", &PyWorkingSet::certify)
-      .def("verify", &PyWorkingSet::verify, "w"_a, "intercept"_a,
-           "(objective, dual value) of these weights and the dual point, recomputed.")
+      .def("verify", &PyWorkingSet::verify, "features"_a, "values"_a, "intercept"_a,
+           "(objective, penalty, dual value) of these weights and the dual point, recomputed.")
       .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")
       .def_prop_ro(
           "dual",

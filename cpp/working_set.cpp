@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "blockgreedy/candidates.hpp"
 #include "blockgreedy/dual_point.hpp"
@@ -109,42 +110,37 @@ class Solver final : public WorkingSet {
   }
   const std::vector<double>& predictions() const override { return t_; }
 
-  Verdict verify(const double* w, double b) override {
+  Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double b) override {
     Clock clock(*this, Phase::guard);
     moving_.clear();
     std::int64_t work = 0;
     double penalty = 0, size = 0;
-    constexpr std::int64_t run = 64;  // most weights are 0
-    for (std::int64_t first = 0; first < view_.n_cols; first += run) {
-      const std::int64_t last = std::min(view_.n_cols, first + run);
-      if (std::all_of(w + first, w + last, [](double v) { return v == 0; })) continue;
-      for (std::int64_t j = first; j < last; ++j) {
-        if (w[j] == 0) continue;
-        const CoordinatePenalty own = target_.penalty.at(j);
-        penalty += w[j] >= own.lower && w[j] <= own.upper ? own.value(w[j]) : infinity;
-        moving_.push_back({static_cast<std::int32_t>(j), w[j]});
-        work += view_.count(j);
-        size += std::fabs(w[j]) * std::sqrt(column_squared_norm(view_, j));
-      }
+    for (std::size_t k = 0; k < count; ++k) {
+      const CoordinatePenalty own = target_.penalty.at(features[k]);
+      penalty += values[k] >= own.lower && values[k] <= own.upper ? own.value(values[k]) : infinity;
+      moving_.push_back({features[k], values[k]});
+      work += view_.count(features[k]);
+      size += std::fabs(values[k]) * std::sqrt(column_squared_norm(view_, features[k]));
     }
     const auto base = [&](std::size_t i) { return b + (target_.offset ? target_.offset[i] : 0.0); };
     accumulate(work, base);
     // Columns that nearly cancel: what is left of them has lost digits.
     if (size > 100 * std::sqrt(rows_.product(Xd_.data(), Xd_.data()))) accumulate_exactly(base);
-    const auto values = loss_kernels(target_.loss).values;
+    const auto losses = loss_kernels(target_.loss).values;
     const double loss = rows_.sum(4, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t chunk = 256;
       std::array<double, chunk> value;
       double sum = 0;
       for (std::int64_t first = begin; first < end; first += chunk) {
-        const std::int64_t count = std::min(chunk, end - first);
-        values(target_.y + first, Xd_.data() + first, count, target_.loss.delta, value.data());
-        for (std::int64_t i = 0; i < count; ++i)
-          sum += proof_.row_weight(first + i) * value[static_cast<std::size_t>(i)];
+        const std::int64_t n = std::min(chunk, end - first);
+        losses(target_.y + first, Xd_.data() + first, n, target_.loss.delta, value.data());
+        if (target_.row_weights)
+          sum += std::inner_product(value.begin(), value.begin() + n, target_.row_weights + first, 0.0);
+        else sum += kernels().sum(value.data(), n) / static_cast<double>(view_.n_rows);
       }
       return sum;
     });
-    return {loss + penalty, proof_.recompute(here())};
+    return {loss + penalty, penalty, proof_.recompute(here())};
   }
 
   bool step() override {

@@ -68,19 +68,25 @@ def test_a_false_dual_point_or_objective_is_seen(rng, loss):
     engine.start(w, null.intercept)
     while engine.objective - engine.dual_value > engine.enough:
         assert engine.step()[0]
-    objective, dual_value = engine.verify(w, engine.intercept)
+    objective, penalty, dual_value = verify(engine, w, engine.intercept)
+    assert penalty == pytest.approx(problem.penalty.value(w), rel=1e-13)
     assert objective == pytest.approx(problem.objective(w, engine.intercept), rel=1e-13)
     gap = problem.duality_gap(w, engine.intercept, dual=np.array(engine.dual))
     assert objective - dual_value == pytest.approx(gap, abs=1e-14)
     worse = w + 0.01 * rng.normal(size=len(w))
-    assert engine.verify(worse, 0.3)[0] == pytest.approx(problem.objective(worse, 0.3), rel=1e-13)
+    assert verify(engine, worse, 0.3)[0] == pytest.approx(problem.objective(worse, 0.3), rel=1e-13)
     w[:] = worse  # as if the iterations had lost track of their weights
-    point = guard(problem.scaling, model, engine, w, False)
+    point = guard(problem.scaling, model, engine, w, np.arange(len(w), dtype=np.int32), False)
     assert not point.is_proven
     assert point.gap >= problem.objective(worse, engine.intercept) - problem.objective(*best_of(problem))
     spoilt = np.array(engine.dual)
     spoilt[0] += 1e-3
     assert problem.duality_gap(w, engine.intercept, dual=spoilt) == np.inf
+
+
+def verify(engine, w, intercept):
+    features = np.flatnonzero(w).astype(np.int32)
+    return engine.verify(features, w[features], intercept)
 
 
 def best_of(problem):
@@ -94,7 +100,7 @@ def test_weights_beyond_their_bounds_have_no_objective(rng):
     w = np.zeros(problem.n_features)
     engine.start(w, 0.0)
     w[3] = -1e-9
-    assert engine.verify(w, 0.0)[0] == np.inf
+    assert verify(engine, w, 0.0)[0] == np.inf
 
 
 def test_the_guard_costs_little(rng):

@@ -282,6 +282,8 @@ class Candidates {
     const Travel travel = travel_between(point.data(), place_.data(), scale, view_.n_rows, team_);
     const double alpha = target_.penalty.alpha, shift = alpha - scale * alpha_;
     constexpr double rounding = 1e-6;  // slack, norms and units are float32
+    const SlackCheck check{scale, shift - rounding * (alpha + scale * alpha_), rounding,
+                           (1 + rounding) * travel.back()};
     nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
       Products products(*this, point, [&](std::int64_t k, double product) {
         visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
@@ -290,16 +292,12 @@ class Candidates {
       const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
       std::array<double, 64> left;
       for (std::int64_t first = begin; first < end; first += 64) {
-        const std::int64_t count = std::min<std::int64_t>(64, end - first);
-        const float *slack = slack_.get() + first, *unit = units() + first;
-        for (std::int64_t k = 0; k < count; ++k) {
-          const auto kept = static_cast<double>(slack[k]);
-          left[static_cast<std::size_t>(k)] =
-              scale * kept - rounding * std::fabs(kept) + (shift - rounding * (alpha + scale * alpha_)) * unit[k];
-        }
-        for (std::int64_t k = 0; k < count; ++k) {
-          const double travelled = (1 + rounding) * travel[classes_[static_cast<std::size_t>(first + k)]];
-          if (!(left[static_cast<std::size_t>(k)] > travelled)) products.add(first + k);
+        std::uint64_t bits = kernels().near_end(check, slack_.get() + first, units() + first,
+                                                std::min<std::int64_t>(64, end - first), left.data());
+        for (; bits != 0; bits &= bits - 1) {
+          const int at = __builtin_ctzll(bits);
+          const double travelled = (1 + rounding) * travel[classes_[static_cast<std::size_t>(first + at)]];
+          if (!(left[static_cast<std::size_t>(at)] > travelled)) products.add(first + at);
         }
       }
       return products.finish();

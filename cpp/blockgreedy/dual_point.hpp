@@ -300,10 +300,16 @@ class DualPoint {
       double sum = 0;
       for (std::int64_t first = begin; first < end; first += chunk) {
         const std::int64_t count = std::min(chunk, end - first);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const double weight = row_weight(first + i);
-          u[static_cast<std::size_t>(i)] =
-              weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+        if (target_.row_weights) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            const double weight = target_.row_weights[first + i];
+            u[static_cast<std::size_t>(i)] =
+                weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+          }
+        } else {
+          const double all = scale * static_cast<double>(view_.n_rows);
+          for (std::int64_t i = 0; i < count; ++i)
+            u[static_cast<std::size_t>(i)] = all * point[static_cast<std::size_t>(first + i)];
         }
         loss_kernels(target_.loss).into_domain(target_.y + first, u.data(), count, target_.loss.delta);
         sum += f(first, count, u.data());

@@ -61,6 +61,11 @@ struct SlackMove {
   std::array<float, 32> distance;  // by class
 };
 
+// The same for the guard, in double; `farthest` is the largest distance of any class.
+struct SlackCheck {
+  double scale, shift, rounding, farthest;
+};
+
 // Extremes of a run of row numbers, and how often one is not above the one before.
 struct RowNumbers {
   std::int32_t lowest, highest;
@@ -94,6 +99,9 @@ struct Kernels {
   // may be slack.
   std::uint64_t (*shorten)(const SlackMove& move, const float* slack, float* guess, const float* unit,
                            const std::uint8_t* classes, std::int64_t n, float* left);
+  // Bit k: of column k (of up to 64) no more than check.farthest may be left.
+  std::uint64_t (*near_end)(const SlackCheck& check, const float* slack, const float* unit, std::int64_t n,
+                            double* left);
   bool (*all_finite_f32)(const float* x, std::int64_t n);
   bool (*all_finite_f64)(const double* x, std::int64_t n);
   RowNumbers (*row_numbers)(const std::int32_t* rows, std::int64_t n);

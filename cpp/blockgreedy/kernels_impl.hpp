@@ -161,6 +161,17 @@ std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* gue
   return bits;
 }
 
+std::uint64_t near_end_loop(const SlackCheck& check, const float* slack, const float* unit, std::int64_t n,
+                            double* left) {
+  for (std::int64_t k = 0; k < n; ++k) {
+    const double s = static_cast<double>(slack[k]);
+    left[k] = check.scale * s - check.rounding * __builtin_fabs(s) + check.shift * static_cast<double>(unit[k]);
+  }
+  std::uint64_t bits = 0;
+  for (std::int64_t k = 0; k < n; ++k) bits |= static_cast<std::uint64_t>(!(left[k] > check.farthest)) << k;
+  return bits;
+}
+
 // x·0 is 0 exactly if x is finite, and adding it up needs no branch.
 template <class T>
 bool all_finite_loop(const T* x, std::int64_t n) {
@@ -598,6 +609,7 @@ const Kernels BLOCKGREEDY_TABLE = {
     largest_magnitude_loop,
     above_loop,
     shorten_loop,
+    near_end_loop,
     all_finite_loop<float>,
     all_finite_loop<double>,
     row_numbers_loop,

@@ -32,6 +32,7 @@ inline constexpr std::array<const char*, static_cast<std::size_t>(Phase::count)>
 // A point and the dual point, evaluated again from nothing but themselves.
 struct Verdict {
   double objective;   // infinite outside of the bounds
+  double penalty;     // what it adds to the objective
   double dual_value;  // −∞ if a constraint is broken
 };
 
@@ -48,8 +49,9 @@ class WorkingSet {
   virtual bool step() = 0;
   // A dual point for where the solve stands now, however loose.
   virtual void certify_anyway() = 0;
-  // Evaluates these weights and the dual point with nothing that the iterations have added up on their way.
-  virtual Verdict verify(const double* w, double intercept) = 0;
+  // Evaluates these weights (all others are 0) and the dual point with nothing that iterations have added up on their
+  // way.
+  virtual Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double intercept) = 0;
   virtual const std::vector<double>& predictions() const = 0;
 
   double intercept = 0, objective = 0, dual_value = 0;

@@ -113,9 +113,9 @@ class WorkingSet:
 
     def certify(self) -> None: ...
 
-    def verify(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float) -> tuple[float, float]:
+    def verify(self, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float) -> tuple[float, float, float]:
         """
-        (objective, dual value) of these weights and the dual point, recomputed.
+        (objective, penalty, dual value) of these weights and the dual point, recomputed.
         """
 
     def release_dual(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:

@@ -38,12 +38,20 @@ class Guarded:
     inner_intercept: float
 
 
-def guard(scaling: Scaling, model: CpuModel, engine: _core.WorkingSet, coef: Array, thorough: bool) -> Guarded:
+def guard(
+    scaling: Scaling,
+    model: CpuModel,
+    engine: _core.WorkingSet,
+    coef: Array,
+    features: NDArray[np.int32],
+    thorough: bool,
+) -> Guarded:
     """Where the engine stands. ``coef`` holds its weights, which become what the user's are in inner units.
 
-    ``thorough``: also look for a better dual point, where the engine's is not good enough.
+    ``features`` are those of the weights that are returned, all others being 0. ``thorough``: also look for a better
+    dual point, where the engine's is not good enough.
     """
-    inner, features = scaling.inner, engine.support()
+    inner = scaling.inner
     if thorough:
         engine.certify()
     values = scaling.weights_out(features, coef[features])
@@ -51,7 +59,7 @@ def guard(scaling: Scaling, model: CpuModel, engine: _core.WorkingSet, coef: Arr
     coef[features] = returned
     intercept = scaling.intercept_out(engine.intercept, features, values)
     inner_intercept = scaling.intercept_in(intercept, features, values)
-    objective, dual_value = engine.verify(coef, inner_intercept)
+    objective, penalty, dual_value = engine.verify(features, returned, inner_intercept)
     other = None
     for weights in (None, (features, returned)) if thorough else ():
         if objective - dual_value <= engine.enough:
@@ -62,7 +70,6 @@ def guard(scaling: Scaling, model: CpuModel, engine: _core.WorkingSet, coef: Arr
     if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
         other, dual_value = np.zeros(inner.n_samples), 0.0
     gap = max(objective - dual_value, 0.0)
-    penalty = inner.penalty_at(features).value(returned)
     return Guarded(
         features,
         values,

@@ -345,14 +345,16 @@ class _Run:
         assert self.engine is not None
         engine = self.engine
         scaling = self.scaling if here is self.problem else self.scaling.with_alpha(here)
-        point = guard(scaling, self.model, engine, self.coef, status not in ("converged", "interrupted"))
+        point = guard(
+            scaling, self.model, engine, self.coef, engine.support(), status not in ("converged", "interrupted")
+        )
         if status == "converged" and not point.is_proven:  # predictions have drifted from the weights, or the proof
             try:
                 interrupted = engine.start(self.coef, point.inner_intercept)
                 status = self._descend(before, 1.0, "interrupted" if interrupted else "")
             except KeyboardInterrupt:
                 status = "interrupted"
-            point = guard(scaling, self.model, engine, self.coef, status != "interrupted")
+            point = guard(scaling, self.model, engine, self.coef, engine.support(), status != "interrupted")
         dual = None
         if keep_dual:
             dual = scaling.dual_out(np.array(engine.dual) if point.other_dual is None else point.other_dual)

@@ -211,7 +211,9 @@ class _Run:
         if point.is_proven or self.n_renewals == _MAX_RENEWALS:
             return False
         before, b = self.engine.objective, point.inner_intercept
-        drifted = abs(before - self.engine.verify(self.coef, b)[0]) > ROUNDING * before
+        drifted = (
+            abs(before - self.engine.verify(point.features, self.coef[point.features], b)[0]) > ROUNDING * before
+        )
         better = polish(self.scaling.inner, self.coef, b) if status != "converged" else None
         if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
             better = None
@@ -227,11 +229,16 @@ class _Run:
     def guarded(self, status: str) -> Guarded:
         if self._point is None or self._last != status:
             thorough = status not in ("converged", "interrupted")
-            self._point = guard(self.scaling, self.model, self.engine, self.coef, thorough)
+            self._point = self._guard(thorough)
             if status == "converged" and not self._point.is_proven:
-                self._point = guard(self.scaling, self.model, self.engine, self.coef, True)
+                self._point = self._guard(True)
             self._last = status
         return self._point
+
+    def _guard(self, thorough: bool) -> Guarded:
+        # what is returned is this array: whatever is in it counts, be it in the engine's support or not
+        features = np.flatnonzero(self.coef).astype(np.int32)
+        return guard(self.scaling, self.model, self.engine, self.coef, features, thorough)
 
 
 def _message(status: str, gap: float, f_null: float, tol: float, n_iter: int) -> str:
