@@ -146,8 +146,9 @@ class Exact:
         first = np.sum(self.omega * (np.abs(slope) * size + np.abs(value))) + self.penalty(w)
         second = np.sum(self.omega * (EPS * size) ** 2)
         here = np.sum(self.omega * value) + self.penalty(w)
-        if self.loss in CLASSIFIERS and self.has_unpenalised:  # may separate the classes: the null model has loss 0
-            here = max(here, L(1))
+        if self.loss in CLASSIFIERS and self.has_unpenalised:
+            # may separate the classes: the null model has loss 0, weights grow, and equalities hold to rounding only
+            here = max(here, L(1)) * max(L(1), np.max(np.abs(w), initial=L(0)))
         return float(8 * EPS * first + 16 * second + _PROMISED * here)
 
     def dual(self, theta: Any, w: Any, b: float = 0.0) -> Verdict:

@@ -82,6 +82,9 @@ inline bool limits_dual(const CoordinatePenalty& c, double product) {
   return c.l2 == 0 && c.room(-product) == infinity;
 }
 
+// Part of ‖x_j‖‖θ‖ by which x_j·θ may differ when it is added up in another order.
+inline constexpr double product_rounding = 2e-15;
+
 // How far a point is from scale·(another), as columns of at most 1, 2, 4, … entries see it.
 using Travel = std::array<double, 32>;
 
@@ -150,8 +153,7 @@ class Candidates {
 
   // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
   void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
-    rows_.copy(theta, place_);
-    alpha_ = target_.penalty.alpha;
+    stand_at(theta);
     const bool logistic = target_.loss.kind == LossKind::logistic;
     const bool bounded = logistic || target_.loss.kind == LossKind::huber;
     const double uniform = 1.0 / static_cast<double>(view_.n_rows);
@@ -221,8 +223,7 @@ class Candidates {
   template <class Visit>
   void look(const std::vector<double>& theta, const double* w, std::size_t room, Findings& found, Visit visit) {
     const SlackMove move = move_to(theta, near_);
-    rows_.copy(theta, place_);
-    alpha_ = target_.penalty.alpha;
+    stand_at(theta);
     find(room, found, [&](std::int64_t part, Part& own) {
       own.near.clear();
       Products products(*this, theta, [&](std::int64_t k, double grad) {
@@ -323,6 +324,13 @@ class Candidates {
     std::int64_t touched = 0;
   };
 
+  // The place of the look that follows.
+  void stand_at(const std::vector<double>& theta) {
+    rows_.copy(theta, place_);
+    length_ = std::sqrt(rows_.product(place_.data(), place_.data()));
+    alpha_ = target_.penalty.alpha;
+  }
+
   bool is_empty(std::int64_t j) const {
     bool empty = true;
     view_.for_each_nonzero(j, [&](std::int32_t, double x) { empty = empty && x == 0; });
@@ -350,7 +358,7 @@ class Candidates {
   // what it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the
   // least distance.
   double scale_to(const std::vector<double>& point) const {
-    const double square = rows_.product(place_.data(), place_.data());
+    const double square = length_ * length_;
     return square > 0 ? std::clamp(rows_.product(point.data(), place_.data()) / square, 0.1, 10.0) : 1.0;
   }
   SlackMove move_to(const std::vector<double>& point, double near) const {
@@ -469,7 +477,7 @@ class Candidates {
 
   // The same, and keeps what is left.
   void note(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) {
-    const double slack = sort_out(found, k, grad, weight, room) / norm(k);
+    const double slack = sort_out(found, k, grad, weight, room) / norm(k) - product_rounding * length_;
     slack_[static_cast<std::size_t>(k)] = guess_[static_cast<std::size_t>(k)] =
         static_cast<float>(std::clamp(slack * (1 - 1e-6), -double{most_slack}, double{most_slack}));
   }
@@ -486,6 +494,7 @@ class Candidates {
   ThreadTeam& team_;
   Rows rows_;
   std::vector<double> place_;  // of the last look: a θ or dual point
+  double length_ = 0;          // its norm
   double alpha_ = 0;           // then
   double near_ = 0;            // how much of alpha the next fall may take, twice
   std::vector<std::int64_t> cuts_;

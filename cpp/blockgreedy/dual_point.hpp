@@ -142,7 +142,7 @@ class DualPoint {
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
     // Products are counted as large as rounding may make them elsewhere.
-    const double rounding = 2e-15 * std::sqrt(rows_.product(point.data(), point.data()));
+    const double rounding = product_rounding * std::sqrt(rows_.product(point.data(), point.data()));
     const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = target_.penalty.at(j);
       product += std::copysign(rounding * norm, product);
@@ -209,7 +209,8 @@ class DualPoint {
       return;
     }
     std::vector<std::int32_t> together;
-    for (int round = 0; round < 3 && (round == 0 || !keeps_equalities(point, unpenalised)); ++round) {
+    // Again for what rounding left: as much is missing from the proof.
+    for (int round = 0; round < 3 && (round == 0 || !keeps_equalities(point, unpenalised, 2e-15)); ++round) {
       together.clear();
       if (target_.fit_intercept) together.push_back(-1);
       for (std::int32_t feature : unpenalised) {
