@@ -131,9 +131,9 @@ class Model {
     check_size("theta", theta.size(), held.n_rows());
     return pass([&] { return alpha_needed(held.matrix, target.penalty, theta.data(), at_null, rounding, team); });
   }
-  double conjugate_at(Vector<double> theta, double scale) {
+  double conjugate_at(Vector<double> theta, double scale, double rounding) {
     check_size("theta", theta.size(), held.n_rows());
-    return pass([&] { return penalty_conjugate(held.matrix, target.penalty, theta.data(), scale, team); });
+    return pass([&] { return penalty_conjugate(held.matrix, target.penalty, theta.data(), scale, rounding, team); });
   }
   double residual_at(Vector<double> w, Vector<double> theta) {
     check_size("w", w.size(), held.n_cols());
@@ -386,7 +386,7 @@ void bind_solver(nb::module_& m) {
       .def("predict", &Model::predict_at, "w"_a)
       .def("column_products", &Model::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
       .def("alpha_needed", &Model::alpha_needed_by, "theta"_a, "at_null"_a, "rounding"_a)
-      .def("penalty_conjugate", &Model::conjugate_at, "theta"_a, "scale"_a)
+      .def("penalty_conjugate", &Model::conjugate_at, "theta"_a, "scale"_a, "rounding"_a)
       .def("kkt_residual", &Model::residual_at, "w"_a, "theta"_a);
   nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/blockgreedy/block_greedy.hpp.")
       .def(nb::init<nb::object, Vector<std::int32_t>, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool,

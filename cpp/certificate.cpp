@@ -27,7 +27,7 @@ void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, V
             const std::int64_t count = std::min(batch_size, end - first);
             if (rounding > 0) {
               std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
-              column_sums(view, columns.data(), count, r, nullptr, sums.data());
+              column_sums(view, columns.data(), count, r, r, sums.data());  // rows where r is 0 round nothing
               for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
                 products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
             } else {
@@ -128,12 +128,13 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
 }
 
 double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const double* theta, double scale,
-                         ThreadTeam& team) {
+                         double rounding, ThreadTeam& team) {
   Partials sums{};
-  for_each_product(matrix, theta, team, [&](std::int64_t part, std::int64_t j, double product) {
+  const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const CoordinatePenalty coordinate = penalty.at(j);
     if (!is_free(coordinate)) sums[static_cast<std::size_t>(part)] += coordinate.conjugate(-scale * product);
-  });
+  };
+  for_each_product(matrix, theta, team, visit, rounding);
   return sum(sums);
 }
 

@@ -56,15 +56,11 @@ class Solver final : public WorkingSet {
     support.clear();
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
-      bool is_empty = true;
-      view_.for_each_nonzero(j, [&](std::int32_t i, double x) {
-        t_[static_cast<std::size_t>(i)] += w[j] * x;
-        is_empty = is_empty && x == 0;
-      });
-      if (is_empty) {  // no step would ever come to it
+      if (is_empty(view_, j, target_.row_weights)) {  // no step would ever come to it
         w[j] = 0;
         continue;
       }
+      view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
       support.push_back(static_cast<std::int32_t>(j));
       penalty += target_.penalty.at(j).value(w[j]);
     }
@@ -75,12 +71,11 @@ class Solver final : public WorkingSet {
     clock.next(Phase::gradients);
     const bool at_zero = support.empty() && b == 0 && target_.offset == nullptr;
     candidates_.begin(theta_, w_, at_zero, room(), found_);
-    out_of_range = candidates_.out_of_range;
-    if (out_of_range) return;
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
     proof_.reset();
-    certify();
+    out_of_range = candidates_.out_of_range;
+    if (!out_of_range) certify();
   }
 
   void alpha_fell(const Penalty& before) override {
@@ -144,6 +139,7 @@ class Solver final : public WorkingSet {
   }
 
   bool step() override {
+    if (out_of_range) return false;
     Clock clock(*this, Phase::gradients);
     if (stale_) look();
     clock.next(Phase::selection);

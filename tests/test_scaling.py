@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -200,3 +202,58 @@ def test_columns_that_nearly_cancel_are_evaluated_with_all_digits(rng):
     error = primal(X, y, solution.coef, 0.0, 1e-6) - primal(X, y, best, 0.0, 1e-6)
     assert error <= 1e-3 * problem.null_model.objective
     assert abs(float(primal(X, y, solution.coef, 0.0, 1e-6)) / solution.objective - 1) <= 1e-10
+
+
+@pytest.mark.parametrize("l1_ratio", [None, 0.5])
+@pytest.mark.parametrize("max_iter", [1, None])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+def test_every_point_of_a_rescaled_path_is_judged_in_its_own_units(rng, loss, max_iter, l1_ratio):
+    X = 1e30 * rng.normal(size=(60, 40)) @ (np.eye(40) + 0.5 * rng.normal(size=(40, 40)))
+    y = X[:, :5] @ rng.normal(size=5) / 1e30 + rng.normal(size=60)
+    problem = bg.Problem(X, y > 0 if loss == "logistic" else y, loss=loss, alpha=1.0, fit_intercept=True)
+    path = bg.solve_path(problem, n_alphas=12, max_iter=max_iter, keep_duals=True, l1_ratio=l1_ratio)
+    ratio = 1.0 if l1_ratio is None else l1_ratio
+    for k, point in enumerate(path.points):
+        here = problem.with_alpha(ratio * point.alpha, None if l1_ratio is None else (1 - ratio) * point.alpha)
+        judged = here.duality_gap(path.coef(k), point.intercept, dual=point.dual)
+        assert judged <= point.gap * (1 + 1e-6) + 1e-12 * path.null_loss
+
+
+def test_a_ridge_holds_columns_beside_others_of_any_size(rng):
+    x = rng.normal(size=(50, 1))
+    y = 3 * x[:, 0] + rng.normal(size=50)
+    X = np.column_stack([x, 1e25 * rng.normal(size=50)])
+    problem = bg.Problem(X, y, alpha=1.0, l2=1.0, penalty_weights=[0.0, 1.0])
+    problem = problem.with_alpha(0.9 * problem.alpha_max)
+    solution = bg.solve(problem, tol=1e-8)
+    expected = float(primal(X, y, solution.coef, 0.0, 0.0)) + 0.5 * float(solution.coef[0]) ** 2
+    expected += problem.alpha * abs(float(solution.coef[1]))
+    assert solution.objective == pytest.approx(expected, rel=1e-9)
+    assert_proven(problem, solution, 1e-8)
+
+
+@pytest.mark.parametrize("outlier", [1e9, 1e30, 1e200])
+@pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_array])
+def test_values_in_rows_of_weight_0_do_not_matter(rng, form, outlier):
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    X[7, 0] = outlier
+    weights = np.ones(60)
+    weights[7] = 0
+    solution = bg.solve(bg.Problem(form(X), y, alpha=0.1, sample_weight=weights, fit_intercept=True), tol=1e-8)
+    kept = weights > 0
+    expected = bg.solve(bg.Problem(X[kept], y[kept], alpha=0.1, fit_intercept=True), tol=1e-8)
+    assert solution.status == "converged"
+    assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
+
+
+@pytest.mark.threads
+def test_folds_may_rescale_a_shared_matrix_at_the_same_time(rng):
+    X = 1e9 * rng.normal(size=(80, 30))
+    y = X[:, 0] / 1e9 + 0.1 * rng.normal(size=80)
+    problem = bg.Problem(X, y, alpha=1e7)
+    weights = rng.random((16, 80))
+    expected = [bg.solve(bg.Problem(X, y, alpha=1e7, sample_weight=w), n_threads=1).objective for w in weights]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda w: bg.solve(problem.with_sample_weight(w), n_threads=1).objective, weights))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

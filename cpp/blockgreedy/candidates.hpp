@@ -131,6 +131,15 @@ inline Travel travel_between(const double* a, const double* b, double scale, std
   return travel;
 }
 
+// Whether a column has nothing to say in rows that count.
+template <class View>
+bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
+  bool empty = true;
+  view.for_each_nonzero(
+      j, [&](std::int32_t i, double x) { empty = empty && (x == 0 || (row_weights && row_weights[i] == 0)); });
+  return empty;
+}
+
 template <class View>
 class Candidates {
  public:
@@ -183,7 +192,7 @@ class Candidates {
           const CoordinatePenalty penalty = least.at(j);
           const auto stored = static_cast<double>(view_.count(j));
           const bool fits = sum.squares > least_square * stored && sum.squares < greatest_square * stored;
-          if (!fits && !(sum.squares == 0 && is_empty(j))) own.out_of_range = true;
+          if (!fits && !(sum.squares == 0 && is_empty(view_, j, target_.row_weights))) own.out_of_range = true;
           if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
           if (bounded && w[j] == 0) {
             const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
@@ -329,12 +338,6 @@ class Candidates {
     rows_.copy(theta, place_);
     length_ = std::sqrt(rows_.product(place_.data(), place_.data()));
     alpha_ = target_.penalty.alpha;
-  }
-
-  bool is_empty(std::int64_t j) const {
-    bool empty = true;
-    view_.for_each_nonzero(j, [&](std::int32_t, double x) { empty = empty && x == 0; });
-    return empty;
   }
 
   // The columns first … first + count, those of equal length side by side: what a processor loses on short columns

@@ -23,7 +23,7 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
 
 // Σ_j penalty_j*(-scale x_j·theta), features with an equality constraint left out.
 double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const double* theta, double scale,
-                         ThreadTeam& team);
+                         double rounding, ThreadTeam& team);
 
 // Largest distance of -gradient to the subdifferential, gradient = x_j·theta.
 double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* w, const double* theta,

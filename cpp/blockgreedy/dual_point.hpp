@@ -81,9 +81,11 @@ class DualPoint {
     if (target_.offset) value += rows_.product(dual_.data(), target_.offset);
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
-    candidates_.visit_beyond_again(dual_, [&](std::int64_t part, std::int32_t j, double, double product) {
-      if (!(std::fabs(product) <= target_.penalty.at(j).l1))
-        products_[static_cast<std::size_t>(part)].push_back({j, product});
+    const double rounding = product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
+    candidates_.visit_beyond_again(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
+      const CoordinatePenalty penalty = target_.penalty.at(j);
+      if (!limits_dual(penalty, product)) product += std::copysign(rounding * norm, product);
+      if (!(std::fabs(product) <= penalty.l1)) products_[static_cast<std::size_t>(part)].push_back({j, product});
     });
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
@@ -284,7 +286,9 @@ class DualPoint {
     }
     for (std::int32_t feature : unpenalised) {
       const double product = column_dot(view_, feature, point.data());
-      const double norm = std::sqrt(column_squared_norm(view_, feature));
+      double squares = 0;
+      view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { squares += row_weight(i) > 0 ? x * x : 0.0; });
+      const double norm = std::sqrt(squares);
       if (limits_dual(target_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
         return false;
     }

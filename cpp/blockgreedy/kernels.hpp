@@ -26,6 +26,7 @@ struct RowRun {
 };
 
 // x·r, Σ weight |x|, Σ x²
+// Rows of weight 0 do not count in `squares`.
 struct ColumnSums {
   double product, magnitude, squares;
 };

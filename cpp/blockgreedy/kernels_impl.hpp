@@ -470,8 +470,15 @@ BLOCKGREEDY_INLINE ColumnSums sparse_sums(const std::int32_t* at, const T* x, st
     for (; k + 4 <= n; k += 4) {
       const __m256d v = load4(x + k), size = _mm256_andnot_pd(sign, v);
       p = _mm256_fmadd_pd(v, gather4(at + k, r), p);
-      s = _mm256_fmadd_pd(v, v, s);
-      m = weighted ? _mm256_fmadd_pd(size, gather4(at + k, weights), m) : _mm256_add_pd(m, size);
+      if constexpr (weighted) {
+        const __m256d weight = gather4(at + k, weights);
+        const __m256d used = _mm256_cmp_pd(weight, _mm256_setzero_pd(), _CMP_NEQ_UQ);
+        s = _mm256_fmadd_pd(_mm256_and_pd(v, used), v, s);
+        m = _mm256_fmadd_pd(size, weight, m);
+      } else {
+        s = _mm256_fmadd_pd(v, v, s);
+        m = _mm256_add_pd(m, size);
+      }
     }
     product = add_up(p);
     magnitude = add_up(m);
@@ -482,7 +489,7 @@ BLOCKGREEDY_INLINE ColumnSums sparse_sums(const std::int32_t* at, const T* x, st
     const double a = static_cast<double>(x[k]);
     product += a * r[at[k]];
     magnitude += __builtin_fabs(a) * (weighted ? weights[at[k]] : 1.0);
-    squares += a * a;
+    squares += !weighted || weights[at[k]] != 0 ? a * a : 0.0;
   }
   return {product, magnitude, squares};
 }
@@ -504,7 +511,7 @@ BLOCKGREEDY_INLINE ColumnSums dense_column_sums(const T* x, std::int64_t n, cons
   for (std::int64_t i = 0; i < n; ++i) {
     const double v = static_cast<double>(x[i]);
     product += v * r[i];
-    squares += v * v;
+    squares += !weighted || weights[i] != 0 ? v * v : 0.0;
     magnitude += __builtin_fabs(v) * (weighted ? weights[i] : 1.0);
   }
   return {product, magnitude, squares};

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.columns import dense_columns
-from blockgreedy.dual_repair import ROUNDING, repaired_dual_points
+from blockgreedy.dual_repair import PRODUCT_ROUNDING, repaired_dual_points
 
 if TYPE_CHECKING:
     from blockgreedy.problem import Problem
@@ -40,7 +40,7 @@ class ColumnPasses(Protocol):
 
     def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float: ...
 
-    def penalty_conjugate(self, theta: Array, scale: float) -> float: ...
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float: ...
 
 
 class Unpenalised:
@@ -145,7 +145,9 @@ def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
     if not np.all(np.isfinite(theta)):
         return -np.inf
     inside = _into_domain(problem, theta)
-    if np.any(np.abs(inside - theta) > problem.weigh(np.full(problem.n_samples, FEASIBLE)) + _TINY):
+    if np.any(
+        np.abs(inside - theta) > problem.weigh(FEASIBLE * np.maximum(1.0, np.abs(problem.unweigh(theta)))) + _TINY
+    ):
         return -np.inf
     scale, value = 1.0, -loss_conjugate(problem, inside)
     if problem.l2 == 0 and problem.alpha > 0:
@@ -202,11 +204,12 @@ def scaled_dual_point(
         if apart is not None and np.any(apart.violated(point)):
             continue
         # whoever checks the point may add up its products in another order
-        needed = passes.alpha_needed(point, rounding=ROUNDING * _norm(point)) if problem.alpha > 0 else 0.0
+        rounding = PRODUCT_ROUNDING * _norm(point)
+        needed = passes.alpha_needed(point, rounding=rounding) if problem.alpha > 0 else 0.0
         for scale in _scales(problem, point, needed):
             value = -loss_conjugate(problem, scale * point)
             if has_term:
-                value -= passes.penalty_conjugate(point, scale)
+                value -= passes.penalty_conjugate(point, scale, rounding)
             if apart is not None:
                 value -= apart.conjugate(scale * point)
             if value > best_value:

@@ -24,9 +24,7 @@ Array = NDArray[np.float64]
 Features = NDArray[np.integer[Any]]
 
 _MOST_COLUMNS, _MOST_NUMBERS = 400, 4_000_000  # of the dense system
-ROUNDING = (
-    2e-15  # products differ by this part of ‖x_j‖‖θ‖ from one order of adding up to another; see dual_point.hpp
-)
+PRODUCT_ROUNDING = 2e-15  # part of ‖x_j‖‖θ‖: what x_j·θ may differ by, added up in another order (candidates.hpp)
 _INSIDE = 1 - 1e-9  # of the threshold that a column is brought to
 
 
@@ -52,7 +50,7 @@ def repaired_dual_points(
                 return
             system = _System(problem, Xw, held, equal)
             # twice what the products will be counted with: scaling θ is dear where rows lie on the domain's boundary
-            margin = 2 * ROUNDING * system.norms * float(np.linalg.norm(point))
+            margin = 2 * PRODUCT_ROUNDING * system.norms * float(np.linalg.norm(point))
             room = np.maximum(penalty.l1[held] - margin[: len(held)], 0.0)
             point = system.solve(theta, np.clip(target, -room, room))
             products = passes.products(point)

@@ -60,6 +60,9 @@ def guard(
     intercept = scaling.intercept_out(engine.intercept, features, values)
     inner_intercept = scaling.intercept_in(intercept, features, values)
     objective, penalty, dual_value = engine.verify(features, returned, inner_intercept)
+    if not scaling.is_identity:
+        own = scaling.penalty_in(features, values)
+        objective, penalty = objective - penalty + own, own
     other = None
     for weights in (None, (features, returned)) if thorough else ():
         if objective - dual_value <= engine.enough:

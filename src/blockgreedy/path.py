@@ -24,7 +24,7 @@ from blockgreedy.options import flag, may_call, number, shown, whole
 from blockgreedy.problem import Problem
 from blockgreedy.reals import real_array
 from blockgreedy.solve import Solution, check_limits, solve
-from blockgreedy.working_set import MAX_ITER, final_status
+from blockgreedy.working_set import MAX_ITER, final_status, rescale
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -326,7 +326,7 @@ class _Run:
             if not engine.out_of_range:
                 self.engine = engine
                 return interrupted
-            self.problem.rescale_columns()
+            rescale(self.problem)
             null = self._made_of[0]
 
     def point_at(self, alpha: float, here: Problem, keep_dual: bool) -> PathPoint:
@@ -365,7 +365,7 @@ class _Run:
         )  # fmt: skip
 
     def _penalty_in(self, here: Problem) -> tuple[float, float]:
-        return self.scaling.alpha_in(here.alpha), self.scaling.l2_in(here.l2)
+        return self.scaling.alpha_in(here.alpha), here.l2
 
     def _descend(self, before: int, sure: float, status: str) -> str:
         """Steps until something says stop; ``sure``: the part of what is asked for that does without a step."""

@@ -231,18 +231,20 @@ class Problem:
         With ``at_null``: for which weights of 0 are optimal, so that features with room up to a bound count too.
         Products count as larger by ``rounding``·‖x_j‖.
         """
-        correlation = -self.products(theta)
-        if rounding > 0:
-            correlation += np.copysign(rounding * column_norms(self.X), correlation)
+        correlation = -self._enlarged(theta, rounding)
         room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
         u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
         counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)
         return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
 
-    def penalty_conjugate(self, theta: Array, scale: float) -> float:
+    def _enlarged(self, theta: Array, rounding: float) -> Array:
+        products = self.products(theta)
+        return products if rounding == 0 else products + np.copysign(rounding * column_norms(self.X), products)
+
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
         """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which certificate.py takes care of."""
         held = np.flatnonzero(~self.penalty.is_free)
-        return float(np.sum(self.penalty.at(held).conjugate(-scale * self.products(theta)[held])))
+        return float(np.sum(self.penalty.at(held).conjugate(-scale * self._enlarged(theta, rounding)[held])))
 
     # Sums over rows. Everything that sums over rows goes through these three.
 
@@ -292,7 +294,9 @@ class Problem:
         scaling, inner = self.scaling, self.scaling.inner
         inner_w = scaling.coef_in(w)
         predictions = inner._predictions(inner_w, scaling.intercept_in(number, slice(None), w))
-        return predictions, inner.mean(inner.loss.value(inner.y, predictions)) + inner.penalty.value(inner_w)
+        features = np.flatnonzero(w)
+        penalty = scaling.penalty_in(features, w[features])
+        return predictions, inner.mean(inner.loss.value(inner.y, predictions)) + penalty
 
     def gradient(self, w: ArrayLike, intercept: float = 0.0) -> Array:
         """Gradient of the mean loss with respect to w."""
@@ -355,7 +359,7 @@ class Problem:
 
     def rescale_columns(self) -> None:
         """Called where the values of X turn out to be too large or too small for a solver."""
-        self.column_units.rescale()
+        self.column_units = self.column_units.rescaled(None if self.row_weights is None else self.row_weights > 0)
         for name in ("scaling", "null_model", "alpha_max"):
             self.__dict__.pop(name, None)
 

@@ -13,6 +13,7 @@ Ordinary data is left alone: the inner problem is then the problem itself.
 from __future__ import annotations
 
 import math
+import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +34,19 @@ _FAR = 64.0  # standard deviations between a mean and 0 from which a column is m
 _TARGET_FAR = 8.0  # the same of the target, which costs no copy of X
 _SAMPLE = 32  # rows that show which columns might be so far from 0
 _TARGET_RANGE = 2**10  # between its inverse and this the target keeps its scale
+_RESCALING = threading.Lock()  # folds share a matrix
+_MOST_RIDGE = 1e300  # of inner ridge weights: columns of 1e-150, whose weights it holds at 0
 _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number in float32
 
 
 class ColumnUnits:
-    """Columns in the units of the inner problem; all problems on one matrix share them."""
+    """Columns in the units of the inner problem; all problems on one matrix share them. Nothing in them changes."""
 
-    def __init__(self, X: Any, centred: bool) -> None:
+    def __init__(self, X: Any, centred: bool, exponents: NDArray[np.int32] | None = None) -> None:
         self._given, self._centred = X, centred
-        self.exponents: NDArray[np.int32] | None = None  # k_j, once a solver has asked for them
+        self.exponents = exponents  # k_j, where a solver has asked for them
         self._X: Any = None
+        self._rescaled: ColumnUnits | None = None
 
     @cached_property
     def shifts(self) -> tuple[Features, Array]:
@@ -72,13 +76,24 @@ class ColumnUnits:
             self._X = X
         return self._X
 
-    def rescale(self) -> None:
-        """Brings the largest entry of every column between 1 and 2."""
-        self.exponents = None
-        self._X = None
-        largest = _largest(self.X)
-        self.exponents = np.where(largest > 0, np.frexp(largest)[1] - 1, 0).astype(np.int32)
-        self._X = None
+    def rescaled(self, used: NDArray[np.bool_] | None) -> ColumnUnits:
+        """Units in which the largest entry of every column, of the rows that are used, lies between 1 and 2.
+
+        Where all rows are used there is one such matrix for all who ask, from any thread.
+        """
+        if used is not None and not np.all(used):
+            return self._rescaled_to(_largest(self._shifted_only()[used]))
+        with _RESCALING:
+            if self._rescaled is None:
+                self._rescaled = self._rescaled_to(_largest(self._shifted_only()))
+            return self._rescaled
+
+    def _shifted_only(self) -> Any:
+        return self.X if self.exponents is None else ColumnUnits(self._given, self._centred).X
+
+    def _rescaled_to(self, largest: Array) -> ColumnUnits:
+        exponents = np.where(largest > 0, np.frexp(largest)[1] - 1, 0).astype(np.int32)
+        return ColumnUnits(self._given, self._centred, exponents)
 
 
 def _is_sparse(X: Any) -> bool:  # scipy's own would narrow the type to one without methods
@@ -127,6 +142,7 @@ def _shifted(X: Any, features: Features, means: Array) -> Any:
 
 def _largest(X: Any) -> Array:
     """max |x| of every column."""
+    X = X.tocsc() if _is_sparse(X) else X  # a choice of rows may have another format
     if not _is_sparse(X):
         return np.asarray(np.maximum(np.max(X, axis=0), -np.min(X, axis=0)), dtype=np.float64)
     largest = np.zeros(X.shape[1])
@@ -147,6 +163,7 @@ class Scaling:
     """A problem and the inner problem that is solved in its place; takes points from one to the other."""
 
     def __init__(self, problem: Problem) -> None:
+        self._problem = problem
         self.units: ColumnUnits = problem.column_units
         self._shift, self._exponent = 0.0, 0  # of the target
         self._offset_shift = 0.0  # of a classifier's offset
@@ -201,16 +218,16 @@ class Scaling:
         inner.X, inner.y, inner.offset = self.units.X, y, offset
         inner.column_units = ColumnUnits(inner.X, False)
         inner.loss = problem.loss.scaled(math.ldexp(1.0, -self._exponent))
-        inner.alpha, inner.l2 = self.alpha_in(problem.alpha), self.l2_in(problem.l2)
+        inner.alpha = self.alpha_in(problem.alpha)  # l2 is all in its weights
         inner.__dict__["scaling"] = _Identity(inner)
         if self._exponents is not None:
             by = self._common - self._exponents
             u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights
             with np.errstate(over="ignore"):
-                ridge = np.ldexp(1.0 if problem.l2_weights is None else problem.l2_weights, 2 * by)
+                ridge = np.ldexp(1.0 if problem.l2_weights is None else problem.l2_weights, -2 * self._exponents)
                 finite = np.minimum(np.ldexp(u, by), _MOST / max(inner.alpha, 1 / _MOST))
             inner.penalty_weights = np.where(np.isinf(u), np.inf, finite)
-            inner.l2_weights = np.minimum(ridge, _MOST)
+            inner.l2_weights = np.minimum(ridge, _MOST_RIDGE)
         for name in ("lower", "upper"):
             bound = np.asarray(getattr(problem, name))
             if not np.all(np.isinf(bound) | (bound == 0)):
@@ -222,11 +239,10 @@ class Scaling:
         """For the same problem at another alpha and l2."""
         if self.is_identity:
             return _Identity(problem)
-        if self._exponents is not None:
-            return Scaling(problem)
         other = object.__new__(Scaling)
         other.__dict__.update(self.__dict__)
-        other.inner = self.inner.with_alpha(self.alpha_in(problem.alpha), self.l2_in(problem.l2))
+        other._problem = problem
+        other.inner = self.inner.with_alpha(self.alpha_in(problem.alpha), problem.l2)
         return other
 
     def _weight_exponents(self, features: Any) -> Any:
@@ -236,8 +252,9 @@ class Scaling:
     def alpha_in(self, alpha: float) -> float:
         return math.ldexp(alpha, -self._exponent - self._common)
 
-    def l2_in(self, l2: float) -> float:
-        return math.ldexp(l2, -2 * self._common)
+    def penalty_in(self, features: Any, values: Array) -> float:
+        """What the problem's own penalty says of its own weights, in inner units: no scaling can hide in it."""
+        return math.ldexp(self._problem.penalty_at(features).value(values), -2 * self._exponent)
 
     def alpha_out(self, alpha: float) -> float:
         return math.ldexp(alpha, self._exponent + self._common)
@@ -332,7 +349,8 @@ class _Identity(Scaling):
     """Of an inner problem: there is nothing more to scale."""
 
     def __init__(self, problem: Problem) -> None:
-        self.units, self.inner, self.is_identity = problem.column_units, problem, True
+        self._problem = self.inner = problem
+        self.units, self.is_identity = problem.column_units, True
         self._shift, self._exponent, self._offset_shift = 0.0, 0, 0.0
         self._exponents, self._common = None, 0
 

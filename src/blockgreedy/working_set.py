@@ -147,6 +147,13 @@ def final_status(status: str, point: Guarded) -> str:
     return "stalled" if status == "converged" else status
 
 
+def rescale(problem: Problem) -> None:
+    """Once; there are no other units to try."""
+    if problem.column_units.exponents is not None:
+        raise ValueError("X has columns whose values span more than float64 can scale; drop or transform them")
+    problem.rescale_columns()
+
+
 class _Run:
     """The engine on a problem, and what is done where its numbers do not hold."""
 
@@ -183,7 +190,7 @@ class _Run:
                 continue
             interrupted = self._start_at(at)
             if self.engine.out_of_range:
-                self.problem.rescale_columns()
+                rescale(self.problem)
                 self._make()
                 interrupted = self._start_at(at)
             if interrupted or at is None or self.engine.objective <= self.engine.f_null:

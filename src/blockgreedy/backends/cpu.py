@@ -187,8 +187,8 @@ class CpuModel:
     def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False, rounding: float = 0.0) -> float:
         return self.core.alpha_needed(np.ascontiguousarray(theta), at_null, rounding)
 
-    def penalty_conjugate(self, theta: NDArray[np.float64], scale: float) -> float:
-        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale)
+    def penalty_conjugate(self, theta: NDArray[np.float64], scale: float, rounding: float = 0.0) -> float:
+        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale, rounding)
 
     def working_set(
         self,

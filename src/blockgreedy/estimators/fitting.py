@@ -67,10 +67,11 @@ class Outcome:
             solution.gap = max(solution.objective - proven, 0.0)
             null = problem.null_model
             if solution.status == "converged" and solution.gap > max(tol * null.objective, null.floor):
+                reached = solution.gap / max(null.objective, null.floor)
                 solution.status = "stalled"
                 solution.message = (
-                    f"weights rounded to {dtype} leave a relative gap of {solution.gap / null.objective:.2g}, asked "
-                    f"for {tol:.2g}; raise tol, or fit on float64 X"
+                    f"weights rounded to {dtype} leave a relative gap of {reached:.2g}, asked for {tol:.2g}; raise "
+                    "tol, or fit on float64 X"
                 )
 
     def complaints(self) -> list[str]:
@@ -114,7 +115,8 @@ def solve_all(
             asked = min(number("tol", tol), _FINE) if small else tol
             solution = solve(problem, tol=asked, callback=watched, **start, **options)
             if solution.status in ("max_iter", "max_seconds", "stalled"):
-                reached = solution.gap / problem.null_model.objective
+                f_null = problem.null_model.objective
+                reached = solution.gap / f_null if f_null > 0 else np.inf
                 if reached <= tol:
                     solution.status = "converged"
                     solution.message = f"converged: relative gap {reached:.2g}, asked for {tol:.2g}"
