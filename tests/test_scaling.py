@@ -232,7 +232,7 @@ def test_a_ridge_holds_columns_beside_others_of_any_size(rng):
     assert_proven(problem, solution, 1e-8)
 
 
-@pytest.mark.parametrize("outlier", [1e9, 1e30, 1e200])
+@pytest.mark.parametrize("outlier", [1e9, 1e15, 1e30])
 @pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_array])
 def test_values_in_rows_of_weight_0_do_not_matter(rng, form, outlier):
     X = rng.normal(size=(60, 5))

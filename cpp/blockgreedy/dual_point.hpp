@@ -118,13 +118,22 @@ class DualPoint {
   };
 
   // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if that proves more.
+  // Columns with bounds or l2 have no constraint but a price: where rounding alone makes them break their threshold,
+  // scaling is cheaper.
   void keep_if_better(const std::vector<double>& point) {
-    double worst = 0;
+    double worst = 0, worst_of_all = 0;
     for (const Broken& entry : broken_) {
       const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
-      if (penalty.l1 > 0 && limits_dual(penalty, entry.product))
-        worst = std::max(worst, std::fabs(entry.product) / penalty.l1);
+      if (!(penalty.l1 > 0)) continue;
+      const double size = std::fabs(entry.product) / penalty.l1;
+      worst_of_all = std::max(worst_of_all, size);
+      if (limits_dual(penalty, entry.product)) worst = std::max(worst, size);
     }
+    try_scale(point, worst);
+    if (worst_of_all > std::max(worst, 1.0)) try_scale(point, worst_of_all);
+  }
+
+  void try_scale(const std::vector<double>& point, double worst) {
     const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
     double value = -conjugate(point, scale);
     if (target_.offset) {

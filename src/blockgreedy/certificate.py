@@ -73,12 +73,15 @@ class Unpenalised:
         too_high, too_low = np.isinf(self.upper) & (v > slack), np.isinf(self.lower) & (v < -slack)
         return np.asarray(too_high | too_low, dtype=np.bool_)
 
-    def conjugate(self, theta: Array) -> float:
-        """Their share of Σ r_j*(−x_j·θ) where no constraint is broken: that of the bounded sides."""
-        v = -self.norms * _products(self.columns, theta)
+    def conjugate(self, theta: Array, rounding: float = 0.0) -> float:
+        """Their share of Σ r_j*(−x_j·θ) where no constraint is broken: that of the bounded sides.
+
+        Products count as larger by ``rounding``·‖x_j‖, on either side.
+        """
+        v, by = -self.norms * _products(self.columns, theta), rounding * self.norms
         up = np.where(np.isinf(self.upper), 0.0, self.upper)
         down = np.where(np.isinf(self.lower), 0.0, -self.lower)
-        return float(np.sum(np.maximum(v, 0.0) * up + np.maximum(-v, 0.0) * down))
+        return float(np.sum(np.maximum(v + by, 0.0) * up + np.maximum(by - v, 0.0) * down))
 
 
 class TooManyUnpenalisedError(Exception):
@@ -211,7 +214,7 @@ def scaled_dual_point(
             if has_term:
                 value -= passes.penalty_conjugate(point, scale, rounding)
             if apart is not None:
-                value -= apart.conjugate(scale * point)
+                value -= apart.conjugate(scale * point, rounding)
             if value > best_value:
                 best, best_value = scale * point, value
     return best, best_value
