@@ -71,7 +71,7 @@ def fit_null_model(problem: Problem, deadline: float) -> NullModel:
             labels, shared = np.array([-1.0, 1.0]), np.full(2, b)
             value = float(np.dot(_class_shares(problem), loss.value(labels, shared)))
             dual = problem.weigh(loss.deriv(labels, shared)[(y > 0).astype(np.intp)])
-            return NullModel(features, np.zeros(0), b, value, dual, _floor(problem, value))
+            return NullModel(features, np.zeros(0), b, value, dual, _floor(problem, value, value))
         predictions = np.full(problem.n_samples, b) if problem.offset is None else problem.offset + b
         value = problem.mean(loss.value(y, predictions))
     w = np.zeros(len(features))
@@ -80,12 +80,20 @@ def fit_null_model(problem: Problem, deadline: float) -> NullModel:
         w, b, status = _descend(problem.with_features(features, alpha=0.0), b, value, deadline)
         predictions = problem.decision(_spread(w, features, problem.n_features), b)
         value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
-    return NullModel(features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept), status)
+    return NullModel(
+        features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept, value), status
+    )
 
 
-def _floor(problem: Problem, by_intercept: float) -> float:
-    """Rounding of what there is to explain: what the intercept leaves of the targets, a classifier's loss at 0."""
-    return ROUNDING * (_loss_at_zero(problem) if problem.loss.is_classifier else by_intercept)
+def _floor(problem: Problem, by_intercept: float, value: float) -> float:
+    """Rounding of what there is to explain: what the intercept leaves of the targets, what is left of the classes.
+
+    Where the null model separates the classes, its loss is rounding of the loss at 0.
+    """
+    if not problem.loss.is_classifier:
+        return ROUNDING * by_intercept
+    rounding = ROUNDING * _loss_at_zero(problem)
+    return rounding if value <= 10 * rounding else ROUNDING * value
 
 
 def _loss_at_zero(problem: Problem) -> float:

@@ -95,18 +95,20 @@ class _Search:
         ridge = np.zeros(len(slope))
         ridge[:k] = penalty.l2
         grad = self.columns.T @ problem.dual_at(self.predictions) + slope
-        direction = self._newton(grad, ridge)
+        direction, is_flat = self._newton(grad, ridge)
         if direction is None:
             return False
-        size, leaving = 1.0, np.zeros(k, dtype=np.bool_)
+        size, leaving = np.inf if is_flat else 1.0, np.zeros(k, dtype=np.bool_)
         step = direction[:k]
         with np.errstate(divide="ignore", invalid="ignore"):
             to_zero = np.where(self.signs[features] * step < 0, -w / step, np.inf)
             to_bound = np.where(step > 0, (penalty.upper - w) / step, (penalty.lower - w) / step)
         ends = np.minimum(to_zero, np.where(step == 0, np.inf, to_bound))
-        if k and np.min(ends) < 1:
+        if k and np.min(ends) < size:
             size = max(float(np.min(ends)), 0.0)
             leaving = ends <= size
+        if not np.isfinite(size):
+            return False
         if size == 0:  # a weight of 0 whose column would go the other way
             self.refused.update(features[leaving].tolist())
             self._leave(leaving)
@@ -138,8 +140,12 @@ class _Search:
         moved = size * float(np.max(np.abs(direction)))
         return self.n_flat <= _MOST_FLAT and moved > 4 * _EPS * float(np.max(np.abs(np.append(w[features], b))))
 
-    def _newton(self, grad: Array, ridge: Array) -> Array | None:
-        """argmin of the quadratic model; dependent columns share."""
+    def _newton(self, grad: Array, ridge: Array) -> tuple[Array | None, bool]:
+        """The step to the minimum of the quadratic model; dependent columns share.
+
+        True where the model is flat instead: weights of dependent columns can be exchanged without a change of the
+        predictions, and the penalty falls along that direction until one of them is 0.
+        """
         problem = self.problem
         roots = np.sqrt(problem.weigh(problem.loss.curvature(problem.y, self.predictions)))
         system = roots[:, None] * self.columns
@@ -147,11 +153,19 @@ class _Search:
             system = np.vstack([system, np.diag(np.sqrt(ridge))])
         sizes = np.sqrt(np.sum(system**2, axis=0))
         if not np.all(np.isfinite(sizes)) or not np.any(sizes):
-            return None
+            return None, False
         inverse = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
         _, spread, right = np.linalg.svd(system * inverse, full_matrices=False)
-        kept = spread > 1e-13 * spread[0]
-        return np.asarray(-inverse * (right[kept].T @ ((right[kept] @ (inverse * grad)) / spread[kept] ** 2)))
+        kept = right[spread > 1e-13 * spread[0]]
+        slopes = kept @ (inverse * grad)
+        flat = inverse * grad - kept.T @ slopes
+        noise = 64 * _EPS * float(np.linalg.norm(problem.dual_at(self.predictions))) * len(flat)
+        if len(kept) < len(flat) and np.linalg.norm(flat) > noise * float(np.max(inverse * self._norms())):
+            return -inverse * flat, True
+        return -inverse * (kept.T @ (slopes / spread[: len(kept)] ** 2)), False
+
+    def _norms(self) -> Array:
+        return np.asarray(np.sqrt(np.sum(self.columns**2, axis=0)))
 
     def _leave(self, leaving: NDArray[np.bool_]) -> None:
         self.features = self.features[~leaving]
