@@ -147,7 +147,7 @@ class Exact:
         second = np.sum(self.omega * (EPS * size) ** 2)
         here = np.sum(self.omega * value) + self.penalty(w)
         if self.loss in CLASSIFIERS and self.intercept:  # may separate the classes alone: the loss at 0 is the scale
-            here = max(here, L(1e-3))
+            here = max(here, L(0.1))
         if self.loss in CLASSIFIERS and self.has_unpenalised:
             # may separate the classes: the null model has loss 0, weights grow, and equalities hold to rounding only
             here = max(here, L(1)) * max(L(1), np.max(np.abs(w), initial=L(0)))
