@@ -38,16 +38,12 @@ class Loss:
     def conjugate(self, y: Array, u: Array) -> Array:
         raise NotImplementedError
 
-    def majoriser(self, y: Array, t: Array) -> Array:
-        """Second derivative of a parabola that touches the loss at t and lies above it everywhere."""
-        return np.full_like(t, self.smoothness)
-
     def into_domain(self, y: Array, u: Array) -> Array:
         """The nearest point of the conjugate's domain."""
         return u
 
     def scaled(self, factor: float) -> Loss:
-        """The loss of targets and predictions that are both multiplied with this factor, over factor²."""
+        """The loss L' with L'(factor·y, factor·t) = factor²·L(y, t); targets of a classifier are never scaled."""
         return self
 
 
@@ -138,9 +134,6 @@ class Huber(Loss):
 
     def scaled(self, factor: float) -> Loss:
         return Huber(delta=factor * self.delta)
-
-    def majoriser(self, y: Array, t: Array) -> Array:
-        return self.delta / np.maximum(np.abs(t - y), self.delta)
 
     def into_domain(self, y: Array, u: Array) -> Array:
         return np.clip(u, -self.delta, self.delta)
