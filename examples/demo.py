@@ -196,7 +196,7 @@ def main() -> None:
     show_choice(console, model, seconds)
     console.rule(style="dim")
     page = (FOLDER / "cv.html").resolve()
-    console.print(f"The page of this model, for any browser: [bold]{page}[/]", soft_wrap=True)
+    console.print(f"The report on this model, for any browser: [bold]{page}[/]", soft_wrap=True)
     console.print(f"{time.perf_counter() - start:.1f} seconds in all. Next: docs/start.md, or make demo-family.")
 
 

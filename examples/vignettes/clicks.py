@@ -120,7 +120,9 @@ assert area["crossed"] > area["plain"] + 0.02
 
 # %%
 data = bg.load("clicks.csv", target="click", categorical="all", cross="all:2", min_count=10)
-problem = bg.Problem(data.X, data.y, loss="logistic", alpha=bg.Model.load("crossed.npz").alphas[0], fit_intercept=True)
+problem = bg.Problem(
+    data.X, data.y, loss="logistic", alpha=bg.Model.load("crossed.npz").alphas[0], fit_intercept=True
+)
 solution = bg.solve(problem)
 print(solution)
 

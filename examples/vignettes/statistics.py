@@ -56,7 +56,7 @@ for name, k in least.items():
 
 figure, (top, bottom) = plt.subplots(2, figsize=(7, 6.4), sharex=True, layout="constrained")
 weights = path.coefs.toarray() * X.std(axis=0)[:, None]  # per standard deviation, so that terms compare
-strongest = np.argsort(-np.abs(weights[:, least["BIC"]]))[:7]
+strongest = np.argsort(-np.abs(weights[:, least["BIC"]]))[:5]
 for j in np.argsort(np.abs(weights[:, -1])):
     axis_style = {"lw": 2.2} if j in strongest else {"lw": 0.7, "color": "0.6"}
     (line,) = top.plot(path.alphas, weights[j], **axis_style)

@@ -66,7 +66,7 @@ print(f"{X.shape[0]:,} paragraphs × {X.shape[1]:,} words and pairs, {X.nnz / X.
 # far fewer words.
 
 # %%
-model = bg.LogisticRegressionCV(n_alphas=40, eps=0.004, cv=5, random_state=0, selection="1se").fit(X, y_train)
+model = bg.LogisticRegressionCV(n_alphas=40, eps=0.001, cv=5, random_state=0, selection="1se").fit(X, y_train)
 result = model.cv_results_
 score = -result["mean_test_score"]
 
@@ -109,7 +109,9 @@ held_out = vectorizer.transform(test)
 best = bg.LogisticRegression(model.alpha_min_).fit(X, y_train)
 figure, axis = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 print("                          words   accuracy    AUC")
-print(f"the more frequent class       0      {np.max(np.unique(y_test, return_counts=True)[1]) / len(y_test):.3f}  0.500")
+print(
+    f"the more frequent class       0      {np.max(np.unique(y_test, return_counts=True)[1]) / len(y_test):.3f}  0.500"
+)
 for name, fitted in (("within one std. error", model), ("best score", best)):
     probability = fitted.predict_proba(held_out)[:, list(fitted.classes_).index("statistics")]
     area = roc_auc_score(y_test == "statistics", probability)
