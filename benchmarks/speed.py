@@ -1,4 +1,4 @@
-"""The picture and the table of the README: seconds of one fit, ours beside the packages that a Python user would pick.
+"""The picture and the table of the README: seconds of one fit, ours beside other packages a Python user might pick.
 
     python benchmarks/speed.py      # results/race-*.csv → docs/img/speed-light.svg, speed-dark.svg, README.md
 

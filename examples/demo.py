@@ -23,14 +23,16 @@ from rich.text import Text
 
 import blockgreedy as bg
 
-GOOD = (
-    "excellent superb delightful brilliant charming moving wonderful funny gripping tender masterful elegant witty warm "
-    "stunning clever honest fresh lovely graceful inspired bold lively rich subtle radiant original sincere joyful vivid"
-).split()
-BAD = (
-    "awful boring dull tedious clumsy shallow bland messy dreadful lazy hollow stale noisy predictable pointless weak "
-    "muddled grim ugly wooden sloppy cheap painful lifeless forced empty trite crude slow confusing"
-).split()
+_GOOD = """
+excellent superb delightful brilliant charming moving wonderful funny gripping tender masterful elegant witty
+warm stunning clever honest fresh lovely graceful inspired bold lively rich subtle radiant original sincere
+joyful vivid
+"""
+_BAD = """
+awful boring dull tedious clumsy shallow bland messy dreadful lazy hollow stale noisy predictable pointless
+weak muddled grim ugly wooden sloppy cheap painful lifeless forced empty trite crude slow confusing
+"""
+GOOD, BAD = _GOOD.split(), _BAD.split()
 FOLDER = Path("build/demo")
 ALPHA_RATIO = 0.1  # of alpha_max, the smallest alpha at which no word has a weight
 N_ALPHAS, EPS = 30, 0.05
@@ -94,7 +96,7 @@ def compare_fits(console: Console, data: bg.Dataset) -> bg.Solution:
     console.print(
         f"[green]Proven:[/] the objective of blockgreedy is at most {solution.gap:.0e} above the minimum "
         f"({solution.status}, duality gap).\n"
-        "[dim]Same data, same alpha, every solver at its default tolerance (1e-4); objectives recomputed with NumPy.\n"
+        "[dim]Same data, same alpha, every solver at its default tolerance (1e-4); objectives by NumPy.\n"
         "liblinear also penalises the intercept, a slightly different problem; saga solves exactly this one.[/]"
     )
     return solution

@@ -1,14 +1,16 @@
 # %% [markdown]
 # # Clicks: integer codes and crosses
 #
-# *For people who predict clicks, fraud or churn from a log: raw CSV in, probabilities out, no feature code in between.*
+# *For people who predict clicks, fraud or churn from a log: raw CSV in, probabilities out, no feature code in
+# between.*
 #
-# Logs store categories as integers: site 17, device 2, campaign 40. Fitted as numbers they say nonsense ("site 34 is
-# twice site 17"). Fitted as categories they still miss what depends on two columns at once, such as a campaign that
-# works on phones only. A *cross* is a feature for each pair of values, and a penalty that keeps only the useful ones
-# makes it affordable to ask for all of them.
+# Logs store categories as integers: site 17, device 2, campaign 40. Fitted as numbers they say nonsense ("site 34
+# is twice site 17"). Fitted as categories they still miss what depends on two columns at once, such as a campaign
+# that works on phones only. A *cross* is a feature for each pair of values, and a penalty that keeps only the
+# useful ones makes it affordable to ask for all of them.
 #
-# The log is generated here, so that the truth is known: 30,000 impressions, five columns of codes, 12 % clicks or so.
+# The log is generated here, so that the truth is known: 30,000 impressions, five columns of codes, 12 % clicks or
+# so.
 
 # %%
 import csv
@@ -51,7 +53,8 @@ def shell(command):
 
 write_log("clicks.csv", 30_000)
 clicked = write_log("tomorrow.csv", 10_000)
-print(open("clicks.csv").read(60))
+with open("clicks.csv") as file:
+    print(file.read(60))
 
 # %% [markdown]
 # ## Look first
@@ -65,9 +68,9 @@ shell("blockgreedy data info clicks.csv --target click")
 # %% [markdown]
 # ## Two fits and two predictions, without Python
 #
-# `--categorical all` reads every column as categories. `--cross all:2` adds all pairs of columns, and `--min-count 10`
-# leaves out combinations that occur in fewer than ten rows. The label has two values, so the loss is logistic. Each
-# model remembers its encoding: `predict` takes the raw CSV of the next day as it is.
+# `--categorical all` reads every column as categories. `--cross all:2` adds all pairs of columns, and `--min-count
+# 10` leaves out combinations that occur in fewer than ten rows. The label has two values, so the loss is logistic.
+# Each model remembers its encoding: `predict` takes the raw CSV of the next day as it is.
 
 # %%
 shell("blockgreedy fit clicks.csv --target click --categorical all --alpha-ratio 0.02 --model plain.npz --quiet")
@@ -83,9 +86,9 @@ shell("blockgreedy predict crossed.npz tomorrow.csv --target click --what probab
 # %% [markdown]
 # ## What the crosses bring
 #
-# The area under the ROC curve is the probability that a click is ranked above an impression without one. On the right:
-# impressions in ten groups by predicted probability, and how often they were really clicked. Points on the diagonal
-# mean that a predicted 20 % is 20 %.
+# The area under the ROC curve is the probability that a click is ranked above an impression without one. On the
+# right: impressions in ten groups by predicted probability, and how often they were really clicked. Points on the
+# diagonal mean that a predicted 20 % is 20 %.
 
 
 # %%
@@ -115,8 +118,8 @@ assert area["crossed"] > area["plain"] + 0.02
 # %% [markdown]
 # ## The same in Python, and the truth beside the estimate
 #
-# Four lines. Because the data are generated, the weights of campaign × device can be set beside the effects that made
-# the log.
+# Four lines. Because the data are generated, the weights of campaign × device can be set beside the effects that
+# made the log.
 
 # %%
 data = bg.load("clicks.csv", target="click", categorical="all", cross="all:2", min_count=10)
@@ -144,5 +147,5 @@ print(f"{np.count_nonzero(solution.coef):,} of {len(weights):,} features; correl
 assert agreement > 0.5
 
 # %% [markdown]
-# **Where to go on:** [one-hot columns and crosses](../crosses.md) has all options of the encoding,
-# [big files](../big-files.md) the next order of magnitude.
+# **Where to go on:** [one-hot columns and crosses](../crosses.md) has all options of the encoding, [big
+# files](../big-files.md) the next order of magnitude.

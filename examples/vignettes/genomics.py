@@ -4,10 +4,10 @@
 # *For people with 200 patients and 20,000 genes: which genes to follow up, and how much to trust the list.*
 #
 # Expression data have two properties that make a single lasso fit hard to interpret: there are a hundred times more
-# features than samples, and genes come in correlated groups (pathways), so that a fit may pick any one member of a group.
-# This page generates such data, so that the truth is known, and shows three tools: cross-validation for prediction,
-# the elastic net for groups, and stability selection for a list one can defend. All three mean many fits, which is
-# where a fast solver pays.
+# features than samples, and genes come in correlated groups (pathways), so that a fit may pick any one member of a
+# group. This page generates such data, so that the truth is known, and shows three tools: cross-validation for
+# prediction, the elastic net for groups, and stability selection for a list one can defend. All three mean many
+# fits, which is where a fast solver pays.
 
 # %%
 import time
@@ -56,14 +56,14 @@ axis.legend()
 figure.savefig("genomics-choice.png", dpi=120)
 
 # %% [markdown]
-# The best predictor has many more genes than those that act: cross-validation chooses for prediction, and a few dozen
-# small wrong weights cost little there. As a list of genes to follow up it is far too long.
+# The best predictor has many more genes than those that act: cross-validation chooses for prediction, and a few
+# dozen small wrong weights cost little there. As a list of genes to follow up it is far too long.
 #
 # ## Groups: the elastic net
 #
-# A causal gene has nineteen correlated neighbours. The lasso tends to take one gene of a pathway and drop the others;
-# a ridge part in the penalty (`l1_ratio` below 1) lets neighbours share the weight. If the pathway is what you want to
-# find, that is the more stable answer.
+# A causal gene has nineteen correlated neighbours. The lasso tends to take one gene of a pathway and drop the
+# others; a ridge part in the penalty (`l1_ratio` below 1) lets neighbours share the weight. If the pathway is what
+# you want to find, that is the more stable answer.
 
 # %%
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), sharey=True, layout="constrained")
@@ -80,8 +80,9 @@ figure.savefig("genomics-groups.png", dpi=120)
 # ## A list to defend: stability selection
 #
 # Fit a hundred random halves of the patients and count how often each gene is chosen. A gene that matters is chosen
-# almost every time; one that was lucky is not. Each half is a `sample_weight` of 0 and 1, so that nothing is copied, and
-# `alpha` is where the lasso on all patients has about 30 genes: a generous list, which the counts then thin out.
+# almost every time; one that was lucky is not. Each half is a `sample_weight` of 0 and 1, so that nothing is
+# copied, and `alpha` is where the lasso on all patients has about 30 genes: a generous list, which the counts then
+# thin out.
 
 # %%
 path = bg.solve_path(bg.Problem(X, trait, alpha=1.0, fit_intercept=True), n_alphas=60, eps=0.05)
@@ -109,8 +110,8 @@ print(f"chosen in at least 60 % of the halves: {len(stable)} genes, {np.count_no
 assert np.count_nonzero(truth[stable]) >= 0.8 * len(stable)
 
 # %% [markdown]
-# The list is short and nearly all of it is right. What it lacks are genes of small effect: half of the patients are too
-# few to find those every time. No method finds them in 200 patients without also listing genes that do nothing.
+# The list is short and nearly all of it is right. What it lacks are genes of small effect: half of the patients are
+# too few to find those every time. No method finds them in 200 patients without also listing genes that do nothing.
 #
-# **Where to go on:** [objective and scaling](../objective.md) on `standardize` for genes measured on different scales,
-# [choosing alpha](../choosing-alpha.md), and [the statistician's path](statistics.md).
+# **Where to go on:** [objective and scaling](../objective.md) on `standardize` for genes measured on different
+# scales, [choosing alpha](../choosing-alpha.md), and [the statistician's path](statistics.md).

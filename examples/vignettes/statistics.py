@@ -1,12 +1,12 @@
 # %% [markdown]
 # # A statistician's path
 #
-# *For people who report coefficients: the whole path, a model chosen by BIC, a refit without shrinkage, and intervals
-# that account for the choice.*
+# *For people who report coefficients: the whole path, a model chosen by BIC, a refit without shrinkage, and
+# intervals that account for the choice.*
 #
-# The data are real and come with scikit-learn: 442 diabetes patients, ten measurements each, and the progression of the
-# disease a year later. As in the paper that made them known (Efron, Hastie, Johnstone and Tibshirani, *Least Angle
-# Regression*, 2004) all squares and products of the measurements are candidates too, 64 terms in all.
+# The data are real and come with scikit-learn: 442 diabetes patients, ten measurements each, and the progression of
+# the disease a year later. As in the paper that made them known (Efron, Hastie, Johnstone and Tibshirani, *Least
+# Angle Regression*, 2004) all squares and products of the measurements are candidates too, 64 terms in all.
 
 # %%
 import matplotlib.pyplot as plt
@@ -30,9 +30,9 @@ print(f"{X.shape[0]} patients, {X.shape[1]} candidate terms")
 # %% [markdown]
 # ## The whole path
 #
-# `standardize=True` penalises every term as if it had variance 1, while coefficients stay on the scale of X. The path
-# starts at the penalty where no term is in the model and goes down in 80 steps. Every point comes with a proof: its
-# objective is at most `gap` above the minimum.
+# `standardize=True` penalises every term as if it had variance 1, while coefficients stay on the scale of X. The
+# path starts at the penalty where no term is in the model and goes down in 80 steps. Every point comes with a
+# proof: its objective is at most `gap` above the minimum.
 
 # %%
 problem = bg.Problem(X, y, alpha=1.0, fit_intercept=True, standardize=True)
@@ -43,10 +43,10 @@ print(f"largest gap, relative to the null model: {np.max(path.gaps) / problem.nu
 # %% [markdown]
 # ## Choosing by BIC
 #
-# Every further term fits the sample better. The information criteria charge for it: AIC 2 for each term, BIC log n, and
-# EBIC in addition for the number of models with that many terms that could have been chosen. The number of nonzero
-# coefficients is an unbiased estimate of the lasso's degrees of freedom (Zou, Hastie and Tibshirani, 2007), so the
-# criteria apply to the path as it stands, shrinkage included.
+# Every further term fits the sample better. The information criteria charge for it: AIC 2 for each term, BIC log n,
+# and EBIC in addition for the number of models with that many terms that could have been chosen. The number of
+# nonzero coefficients is an unbiased estimate of the lasso's degrees of freedom (Zou, Hastie and Tibshirani, 2007),
+# so the criteria apply to the path as it stands, shrinkage included.
 
 # %%
 criteria = {"AIC": path.aic(), "BIC": path.bic(), "EBIC": path.ebic()}
@@ -106,9 +106,9 @@ assert np.allclose(by_hand[1:] * scale[chosen], refit.coef[chosen] * scale[chose
 # %% [markdown]
 # ## Intervals that account for the choice
 #
-# Confidence intervals of the refit on the same patients would be too short: the terms were chosen because they looked
-# strong in these very data. The simplest honest way is to split the sample. One half chooses the terms by BIC; the other
-# half, which had no say, estimates them with the textbook intervals.
+# Confidence intervals of the refit on the same patients would be too short: the terms were chosen because they
+# looked strong in these very data. The simplest honest way is to split the sample. One half chooses the terms by
+# BIC; the other half, which had no say, estimates them with the textbook intervals.
 
 # %%
 rng = np.random.default_rng(0)

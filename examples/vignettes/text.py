@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Text classification
 #
-# *For people who classify documents: from raw text to a model that fits on a slide, and a check of what it learned.*
+# *For people who classify documents: from raw text to a model that fits on a slide, and a check of what it
+# learned.*
 #
 # The texts are real and already on your disk: the paragraphs of SciPy's documentation. The question is whether a
-# paragraph is about **statistics** (`scipy.stats`) or about **signal processing** (`scipy.signal`). It is a small task
-# with the usual properties of text: tens of thousands of possible features (words and pairs of words), most of them
-# useless, and a few that give the answer away.
+# paragraph is about **statistics** (`scipy.stats`) or about **signal processing** (`scipy.signal`). It is a small
+# task with the usual properties of text: tens of thousands of possible features (words and pairs of words), most of
+# them useless, and a few that give the answer away.
 
 # %%
 import inspect
@@ -47,8 +48,8 @@ for name, group in documents.items():
 # ## Words become columns
 #
 # A quarter of the paragraphs is set aside for the final check. The others become a sparse matrix: one row for each
-# paragraph, one column for each word and each pair of neighbouring words, tf-idf weighted. Only letters count, so that
-# numbers and code do not become words.
+# paragraph, one column for each word and each pair of neighbouring words, tf-idf weighted. Only letters count, so
+# that numbers and code do not become words.
 
 # %%
 train, test, y_train, y_test = train_test_split(texts, labels, test_size=0.25, random_state=0, stratify=labels)
@@ -62,8 +63,8 @@ print(f"{X.shape[0]:,} paragraphs × {X.shape[1]:,} words and pairs, {X.nnz / X.
 #
 # The penalty `alpha` decides that. Cross-validation tries 40 values, from the one at which no word is in the model
 # (left) to a much weaker penalty (right), and scores each on paragraphs that were held out. The lowest point of the
-# curve predicts best. The dashed line marks the strongest penalty within one standard error of it: nearly as good, with
-# far fewer words.
+# curve predicts best. The dashed line marks the strongest penalty within one standard error of it: nearly as good,
+# with far fewer words.
 
 # %%
 model = bg.LogisticRegressionCV(n_alphas=40, eps=0.001, cv=5, random_state=0, selection="1se").fit(X, y_train)
@@ -85,9 +86,9 @@ print(f"{np.count_nonzero(model.coef_):,} of {X.shape[1]:,} words and pairs are 
 # %% [markdown]
 # ## What did it learn?
 #
-# A sparse model can be read in full. Positive weights raise the probability of *statistics*, negative ones of *signal*.
-# Read this list before you trust an accuracy: a word that gives the answer away for the wrong reason (a page header, a
-# signature, the name of the author) would stand at its top.
+# A sparse model can be read in full. Positive weights raise the probability of *statistics*, negative ones of
+# *signal*. Read this list before you trust an accuracy: a word that gives the answer away for the wrong reason (a
+# page header, a signature, the name of the author) would stand at its top.
 
 # %%
 order = np.argsort(model.coef_[0])
@@ -101,17 +102,16 @@ figure.savefig("text-words.png", dpi=120)
 # %% [markdown]
 # ## How good is it?
 #
-# The paragraphs that were set aside have not been seen by any step above. The table compares the chosen model with the
-# one of best cross-validation score, and with always predicting the more frequent class.
+# The paragraphs that were set aside have not been seen by any step above. The table compares the chosen model with
+# the one of best cross-validation score, and with always predicting the more frequent class.
 
 # %%
 held_out = vectorizer.transform(test)
 best = bg.LogisticRegression(model.alpha_min_).fit(X, y_train)
 figure, axis = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
 print("                          words   accuracy    AUC")
-print(
-    f"the more frequent class       0      {np.max(np.unique(y_test, return_counts=True)[1]) / len(y_test):.3f}  0.500"
-)
+frequent = np.mean(y_test == "statistics")
+print(f"the more frequent class       0      {frequent:.3f}  0.500")
 for name, fitted in (("within one std. error", model), ("best score", best)):
     probability = fitted.predict_proba(held_out)[:, list(fitted.classes_).index("statistics")]
     area = roc_auc_score(y_test == "statistics", probability)

@@ -1,6 +1,6 @@
 """Vignettes: examples/vignettes/*.py as pages, cell by cell with what each printed and drew.
 
-A vignette is a script in the percent format, which notebooks open too: ``# %% [markdown]`` begins text, ``# %%`` code.
+A vignette is a script in the percent format, which notebooks open: ``# %% [markdown]`` begins text, ``# %%`` code.
 
     python tools/docs/vignettes.py VIGNETTE FOLDER     # runs it in the folder; leaves cells.json and pictures there
 """
@@ -87,7 +87,8 @@ class Vignette:
             if result["output"].strip():
                 parts.append(f'```text title="output"\n{result["output"].rstrip()}\n```')
             parts += [both(*names, alt=f"Drawn by the lines above: {self.name}") for names in result["pictures"]]
-        where = f"The whole file: `examples/vignettes/{self.path.name}`. Run it with Python, or open it as a notebook (Jupytext, VS Code)."
+        where = f"The whole file: `examples/vignettes/{self.path.name}`. "
+        where += "Run it with Python, or open it as a notebook (Jupytext, VS Code)."
         return "\n\n".join([*parts, f"<small>{where}</small>"]) + "\n"
 
 
@@ -104,9 +105,8 @@ def all_vignettes() -> list[Vignette]:
 def _execute(path: Path, folder: Path) -> None:
     """In the process that was started for it: every cell, what it wrote to stdout, and the figures left open."""
     sys.path.insert(0, str(ROOT))
-    from matplotlib import pyplot
-
     from benchmarks.shades import save_both
+    from matplotlib import pyplot
 
     names: dict[str, Any] = {"__name__": "__main__"}
     cells = []
