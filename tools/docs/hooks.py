@@ -66,7 +66,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     if page.file.src_uri in ALONE:
-        page.meta["hide"] = ["navigation"]
+        page.meta["hide"] = ["navigation", "toc"] if page.file.src_uri == "index.md" else ["navigation"]
     markdown = as_mathml(_OPTIONS.sub(lambda found: options_table(found[1]), markdown))
     if page.file.src_uri.startswith(("gallery/", "vignettes/")):
         page.meta["hide"] = ["toc"]
