@@ -110,7 +110,7 @@ def test_commands_that_are_not_run_exist(monkeypatch):
                     words = line.split()[1:]
                     known = commands.all_commands()
                     command = known.get(words[0]) or known[" ".join(words[:2])]
-                    options = {name for parameter in command.params for name in parameter.opts}
+                    options = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
                     assert {word for word in words if word.startswith("--")} <= options, line
 
 
