@@ -66,14 +66,14 @@ with open("clicks.csv") as file:
 shell("blockgreedy data info clicks.csv --target click")
 
 # %% [markdown]
-# ## Two fits and two predictions, without Python
+# ## Two models and two predictions, without Python
 #
 # `--categorical all` reads every column as categories. `--cross all:2` adds all pairs of columns, and `--min-count
 # 10` leaves out combinations that occur in fewer than ten rows. The label has two values, so the loss is logistic.
 # Each model remembers its encoding: `predict` takes the raw CSV of the next day as it is.
 
 # %%
-shell("blockgreedy fit clicks.csv --target click --categorical all --alpha-ratio 0.02 --model plain.npz --quiet")
+shell("blockgreedy cv clicks.csv --target click --categorical all --alphas 30 --eps 0.004 --model plain.npz --quiet")
 shell(
     "blockgreedy cv clicks.csv --target click --categorical all --cross all:2 --min-count 10"
     " --alphas 30 --eps 0.004 --model crossed.npz --report crossed.html --quiet"
