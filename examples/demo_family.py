@@ -1,8 +1,9 @@
-"""The paper's family: one sparse logistic problem, solved in all its ways in a few seconds.
+"""The paper's family: one sparse logistic problem, solved by all of the paper's algorithms in a few seconds each.
 
-Thread-greedy coordinate descent updates the best feature of each of 32 blocks in every iteration. The steps
-are either all added, as in the paper, or solved jointly, which cannot raise the objective; blocks are either
-random or clustered. Stochastic, parallel (Shotgun) and greedy descent are settings of the same algorithm.
+``make demo-family`` runs this. Thread-greedy coordinate descent updates the best feature of each of 32 blocks in
+every iteration. The steps are either all added, as in the paper, which can diverge, or solved jointly, which never
+raises the objective. Blocks are either random or clustered. Stochastic, parallel (Shotgun) and greedy coordinate
+descent are settings of the same algorithm. To fit a model, use the default solver instead (demo.py).
 """
 
 from __future__ import annotations
