@@ -3,6 +3,7 @@
 import inspect
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -65,6 +66,21 @@ def test_demo_shows_fit_words_curve_and_page(run, tmp_path, monkeypatch):
     assert "<html" in page.read_text(encoding="utf-8")
     assert len(printed.splitlines()) <= 45  # a screen
     assert re.search(r"^\d+\.\d seconds in all", printed, flags=re.MULTILINE)
+
+
+def test_make_demo_installs_no_tools_of_developers():
+    steps = subprocess.run(
+        ["make", "-n", "VENV=does-not-exist", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    extras = set(re.findall(r"tools/requirements\.py (\w+)", steps))
+    assert extras == {"demo"}
+    wanted = subprocess.run(
+        [sys.executable, ROOT / "tools" / "requirements.py", *extras], capture_output=True, text=True, check=True
+    ).stdout
+    names = {re.match(r"[\w-]+", line)[0] for line in wanted.splitlines()}
+    assert {"numpy", "scikit-learn", "matplotlib", "nanobind"} <= names
+    assert not names & {"pytest", "ruff", "mypy", "clang-format", "pandas", "hypothesis", "selenium", "mkdocs"}
+    assert "examples/demo.py" in steps
 
 
 def test_default_solver_runs(run):
