@@ -30,15 +30,20 @@ _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
 
 _CATEGORICAL = typer.Option(
     "--categorical",
-    help="Tables: columns of numbers that are categories: a,b or site_* or all (all columns of text, booleans and whole "
-    "numbers). May be repeated.",
+    metavar="COLUMNS",
+    help="Tables: columns of numbers that are categories: a,b or site_* or all (all columns of text, booleans and "
+    "whole numbers). May be repeated.",
     rich_help_panel="Data",
 )
 _DROP = typer.Option(
-    "--drop", help="Tables: columns to leave out: a,b or id_*. May be repeated.", rich_help_panel="Data"
+    "--drop",
+    metavar="COLUMNS",
+    help="Tables: columns to leave out: a,b or id_*. May be repeated.",
+    rich_help_panel="Data",
 )
 _CROSS = typer.Option(
     "--cross",
+    metavar="COLUMNS",
     help="Tables: a feature for each combination of the categories of A,B; all:2 (all:3): of all pairs (triples) of "
     "columns. May be repeated.",
     rich_help_panel="Data",
