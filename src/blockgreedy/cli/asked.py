@@ -4,11 +4,11 @@ import contextlib
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import typer
@@ -18,21 +18,54 @@ import blockgreedy
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
-from blockgreedy.data.load import cache_of, check_options, kind_of
+from blockgreedy.data.load import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
 from blockgreedy.losses import LOSSES
 from blockgreedy.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
 FORMATS = "Svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
+_ADVISED = 8  # columns in a note
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
+
+
+_CATEGORICAL = typer.Option(
+    "--categorical",
+    metavar="COLUMNS",
+    help="Tables: columns of numbers that are categories: a,b or site_* or all (all columns of text, booleans and "
+    "whole numbers). May be repeated.",
+    rich_help_panel="Data",
+)
+_DROP = typer.Option(
+    "--drop",
+    metavar="COLUMNS",
+    help="Tables: columns to leave out: a,b or id_*. May be repeated.",
+    rich_help_panel="Data",
+)
+_CROSS = typer.Option(
+    "--cross",
+    metavar="COLUMNS",
+    help="Tables: a feature for each combination of the categories of A,B; all:2 (all:3): of all pairs (triples) of "
+    "columns. May be repeated.",
+    rich_help_panel="Data",
+)
 
 
 @dataclass(frozen=True)
 class Reading:
     """How files are read."""
 
+    needs_labels: ClassVar[bool] = False
+
     target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
-    categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
+    categorical: Annotated[list[str] | None, _CATEGORICAL] = None
+    drop: Annotated[list[str] | None, _DROP] = None
+    fill: str | None = _of_data(
+        None,
+        "--fill",
+        "Tables: in place of missing numbers: a number, mean, median, or by column: price=0,age=median.",
+    )
+    cross: Annotated[list[str] | None, _CROSS] = None
+    min_count: int = _of_data(1, "--min-count", "Tables: categories and combinations in fewer rows get no feature.")
     dtype: str | None = _of_data(None, "--dtype", "float32 or float64 (usual for text), of the values.")
     index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
     allow_unterminated: bool = _of_data(
@@ -57,6 +90,9 @@ class Reading:
                     found.append(("the labels", Path(self.target)))
                 with failures(code=WRONG_USE):
                     check_options(path, **self._of_files(), **more)
+                    if kind in TABLE_SUFFIXES:
+                        labelled = self.needs_labels or self.target is not None
+                        check_columns(path, target=self.target, labelled=labelled, **self.of_tables())
         return found
 
     def caches(self, *data: Path) -> list[Output]:
@@ -69,11 +105,15 @@ class Reading:
         with warnings_as_lines(UserWarning):
             return load(path, **(asked | more))
 
+    def of_tables(self) -> dict[str, Any]:
+        """What becomes of the columns of a table."""
+        return pick(self, "categorical drop fill cross min_count")
+
     def _of_files(self) -> dict[str, Any]:
         """The options that not every kind of file has."""
         return {
             "target": self.target,
-            "categorical": None if self.categorical is None else self.categorical.split(","),
+            **self.of_tables(),
             "index_base": _BASES[self.index_base],
             "allow_unterminated": self.allow_unterminated,
         }
@@ -96,11 +136,16 @@ class DataOptions(Reading, _OfData):
     """One file, and how it is read."""
 
     def read(self, **more: Any) -> Dataset:
-        return self.read_file(self.data, **more)
+        dataset = self.read_file(self.data, **more)
+        if dataset.code_columns:
+            typer.secho(f"Note: {codes_advice(dataset.code_columns)}", err=True, fg="yellow")
+        return dataset
 
 
 @dataclass(frozen=True)
 class ProblemOptions(DataOptions):
+    needs_labels: ClassVar[bool] = True
+
     loss: str = _of_problem("squared", "--loss", f"Averaged over samples: {', '.join(LOSSES)}.")
     l2: float = _of_problem(0.0, "--l2", "Adds l2/2·‖w‖².")
     positive: bool = _of_problem(False, "--positive", "Only weights of at least 0.")
@@ -111,6 +156,18 @@ class ProblemOptions(DataOptions):
     def make_problem(self, dataset: Dataset, alpha: float = 0.0) -> Problem:
         settings = pick(self, "loss l2 positive fit_intercept standardize huber_delta")
         return Problem(dataset.X, dataset.y, alpha=alpha, **settings)
+
+
+def codes_advice(columns: Sequence[str]) -> str:
+    """Of columns of numbers whose values look like codes of categories."""
+    shown = list(columns[:_ADVISED])
+    more = f" and {len(columns) - _ADVISED} more" if len(columns) > _ADVISED else ""
+    one = len(columns) == 1
+    return (
+        f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'looks' if one else 'look'} like codes of "
+        f"categories, but {'is' if one else 'are'} taken as numbers. If {'it is' if one else 'they are'} categories: "
+        f"--categorical {shlex.quote(','.join(shown))}"
+    )
 
 
 def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]:

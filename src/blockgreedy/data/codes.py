@@ -5,8 +5,8 @@ there are between 3 and 1,000 different ones, each in ten rows on average, and i
 
 - its name. A word for a quantity (age, year, count, price …) means that the column does not look like codes, a word
   for a thing or for a time of clock or calendar (id, code, zip, site, hour, month …) that it does;
-- its values. Numbers between 1900 and 2100 are years. Frequencies that rise to one peak and fall after it, from value
-  to value, are those of counts or ages. Codes are about equally frequent, or their frequencies jump up and down.
+- its values. Numbers between 1900 and 2100 are years. Frequencies that rise and fall smoothly from value to value are
+  those of counts or ages. Codes are about equally frequent, or their frequencies jump up and down.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def look_like_codes(column: Column) -> bool:
     if words & _THINGS:
         return True
     is_year = _YEARS[0] <= distinct[0] and distinct[-1] <= _YEARS[1]
-    return not is_year and not _has_one_peak(distinct, counts)
+    return not is_year and not _is_smooth(distinct, counts)
 
 
 def _words_of_name(name: str) -> set[str]:
@@ -71,15 +71,17 @@ def _counted(values: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.unique(values, return_counts=True)
 
 
-def _has_one_peak(distinct: NDArray[Any], counts: NDArray[Any]) -> bool:
-    """Few gaps, and frequencies that rise and fall once, but for chance; equal frequencies have no peak."""
+def _is_smooth(distinct: NDArray[Any], counts: NDArray[Any]) -> bool:
+    """Few gaps between the values, and frequencies that differ, but little from one value to the next.
+
+    The sum of squared steps over that of squared deviations is 2 for frequencies in random order, and near 0 for a
+    smooth curve.
+    """
     if len(distinct) < 0.5 * (distinct[-1] - distinct[0] + 1):
         return False
-    noise = 3 * np.sqrt(counts[1:] + counts[:-1])
-    steps = np.diff(counts)
-    peak = int(np.argmax(counts))
-    is_against = np.where(np.arange(len(steps)) < peak, -steps, steps) > noise
-    is_flat = (
-        counts.max() - counts.min() <= 3 * np.sqrt(counts.max() + counts.min()) or counts.max() < 1.5 * counts.min()
-    )
-    return not is_flat and not is_against.any()
+    if len(counts) > 10:
+        counts = counts[1:-1]  # limits, in which all values beyond them are counted
+    away = counts - counts.mean()
+    if np.sum(away**2) <= (2 * len(counts) + 10) * counts.mean():  # what chance makes of equal frequencies
+        return False
+    return bool(np.sum(np.diff(counts) ** 2) < 0.8 * np.sum(away**2))
