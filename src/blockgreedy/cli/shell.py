@@ -123,3 +123,16 @@ def complain(message: str, code: int) -> int:
 
 def fail(message: str, code: int) -> NoReturn:
     raise typer.Exit(complain(message, code))
+
+
+@contextlib.contextmanager
+def waiting(for_what: str, quiet: bool) -> Iterator[None]:
+    """A line on a terminal while something runs of which no end is known."""
+    from rich.console import Console
+
+    console = Console(stderr=True, markup=False)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(for_what):
+        yield

@@ -151,14 +151,14 @@ class CrossValidated(SparseLinearModel):
         """All alphas to the first tol, then to finer ones those that the choice depends on; True after Ctrl-C."""
         n_models = sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
         done, again = 0, 0
-        with Progress("cross-validation") if self.verbose else nullcontext() as progress:
+        title = f"{len(paths) // n_ratios} folds"
+        with Progress(title, n_models, "models") if self.verbose else nullcontext() as progress:
 
             def count() -> None:
                 nonlocal done
                 done += 1
                 if progress is not None:
-                    n_done = min(done, n_models)
-                    progress.show(self._state(paths, n_ratios, n_done, n_models, again), n_done, n_models)
+                    progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
             if run_folds([partial(path.solve, tols[0]) for path in paths], n_jobs, count):
                 return True
@@ -175,16 +175,16 @@ class CrossValidated(SparseLinearModel):
                 doubts.learn(wanted, ScoreTable(paths, n_ratios))
         return False
 
-    def _state(self, paths: list[FoldPath], n_ratios: int, done: int, n_models: int, again: int) -> str:
-        """For people who wait."""
-        said = f"{done} of {n_models} models of {len(paths) // n_ratios} folds"
+    def _state(self, paths: list[FoldPath], n_ratios: int, again: int) -> str:
+        """For people who wait: the best score so far, and what is done after all models were fitted once."""
+        said = [f"{again} alphas again, more exactly"] if again else []
         best = best_so_far(paths, n_ratios)
         if best is not None:
             score, alpha = best
             deviance = is_deviance(self.scoring)
             name = "deviance" if deviance else self.scoring if isinstance(self.scoring, str) else "score"
-            said += f", best {name} so far {-score if deviance else score:.5g} at alpha {alpha:.3g}"
-        return said + (f"; {again} alphas solved again, more exactly" if again else "")
+            said.insert(0, f"best {name} {-score if deviance else score:.4g} at alpha {alpha:.2g}")
+        return "; ".join(said)
 
     def _judge(self, paths: list[FoldPath], ratios: list[float], grids: list[Array], interrupted: bool) -> Choice:
         table = ScoreTable(paths, len(ratios))

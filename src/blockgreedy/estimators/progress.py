@@ -15,8 +15,12 @@ _PLAIN_SECONDS = 1.0  # between two lines where no line can be rewritten
 class Progress:
     """On a terminal rewritten in place by rich, and gone at the end; else a line every second and one at the end."""
 
-    def __init__(self, title: str) -> None:
-        self.title = title
+    def __init__(self, title: str, total: int | None = None, what: str = "") -> None:
+        self.title, self.total, self.what = (
+            title,
+            total,
+            what,
+        )  # total: of how many, where that is known; what: of what
         self.text = ""
         self._shown = ""
         self._last = -float("inf")
@@ -26,16 +30,17 @@ class Progress:
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
             try:
+                from rich import progress as bars
                 from rich.console import Console
-                from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
             except ImportError:
                 return self
-            columns = (
-                SpinnerColumn(), TextColumn("{task.description}", style="cyan"), BarColumn(bar_width=24),
-                TextColumn("{task.fields[note]}"), TimeElapsedColumn(),
-            )  # fmt: skip
-            self._live = Progress(*columns, console=Console(stderr=True, markup=False), transient=True)
-            self._task = self._live.add_task(self.title, total=None, note="")
+            bar = (bars.BarColumn(bar_width=14), bars.MofNCompleteColumn()) if self.total is not None else ()
+            note = bars.TextColumn("{task.fields[note]}", markup=False)
+            columns = (bars.SpinnerColumn(), bars.TextColumn("{task.description}", style="cyan"), *bar, note)
+            self._live = bars.Progress(
+                *columns, bars.TimeElapsedColumn(), console=Console(stderr=True), transient=True
+            )
+            self._task = self._live.add_task(self.title, total=self.total, note="")
             self._live.start()
         return self
 
@@ -48,11 +53,13 @@ class Progress:
         elif self.text != self._shown:
             self._write()
 
-    def show(self, note: str, done: int = 0, total: int | None = None) -> None:
+    def show(self, note: str, done: int = 0) -> None:
         """What is going on now, and how much of it is done where that is known."""
         self.text = f"{self.title}: {note}"
+        if self.total is not None:
+            self.text = f"{self.title}: {done} of {self.total} {self.what}{note and ', '}{note}"
         if self._live is not None:
-            self._live.update(self._task, completed=done, total=total, note=note)
+            self._live.update(self._task, completed=done, note=note)
         elif time.monotonic() - self._last >= _PLAIN_SECONDS:
             self._write()
 
