@@ -246,3 +246,24 @@ def test_cv_shows_a_bar_with_the_best_score_on_a_terminal(folder, quiet):
     assert b"CV" not in shown
     if quiet:
         assert shown == b""
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        ("fit", ["--alpha-ratio", "0.1"]),
+        ("path", ["--alphas", "5"]),
+        ("cv", ["--alphas", "5", "--folds", "2"]),
+        ("predict", ["--score"]),
+    ],
+)
+def test_a_reader_that_has_seen_enough_is_no_failure(folder, logistic, verb, options):
+    files = [str(logistic)] * (verb == "predict") + [str(folder / "text.npz")]
+    reading, writing = os.pipe()
+    os.close(reading)  # as `head` does
+    command = [sys.executable, "-m", "blockgreedy.cli", verb, *files, *options]
+    done = subprocess.run(
+        command, env={**os.environ, **ENVIRONMENT}, stdout=writing, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")

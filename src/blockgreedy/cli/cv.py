@@ -23,7 +23,17 @@ from blockgreedy.cli.asked import (
 )
 from blockgreedy.cli.outputs import Outputs, model_output, report_output
 from blockgreedy.cli.scores import score_facts, show_elided, show_scores, some_of
-from blockgreedy.cli.shell import NOT_CONVERGED, WRONG_USE, app, failures, option, takes, waiting, warnings_as_lines
+from blockgreedy.cli.shell import (
+    NOT_CONVERGED,
+    WRONG_USE,
+    Results,
+    app,
+    failures,
+    option,
+    takes,
+    waiting,
+    warnings_as_lines,
+)
 from blockgreedy.data import Dataset
 from blockgreedy.model import CrossValidation, Model
 from blockgreedy.problem import Problem
@@ -118,7 +128,7 @@ def cv(options: CvOptions) -> None:
         curve |= {"mean": numbers(cross.shown), "better": cross.better}
         typer.echo(json.dumps(finite(facts) | {"curve": curve, "quality": score_facts(quality)}))
     else:
-        console = Console(markup=False)
+        console = Results()
         _show(console, facts, cross)
         console.print()
         show_scores(console, quality, problem.classes)

@@ -36,6 +36,7 @@ from blockgreedy.cli.scores import check_share, held_out_words, score_facts, sho
 from blockgreedy.cli.shell import (
     NOT_CONVERGED,
     WRONG_USE,
+    Results,
     app,
     fail,
     failures,
@@ -208,7 +209,7 @@ def fit(options: FitOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))
     else:
-        console = Console(markup=False)
+        console = Results()
         console.print(_summary(facts, outputs.written))
         console.print()
         show_scores(console, quality, problem.classes)

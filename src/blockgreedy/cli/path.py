@@ -25,7 +25,7 @@ from blockgreedy.cli.asked import (
 )
 from blockgreedy.cli.outputs import Output, Outputs, model_output, report_output
 from blockgreedy.cli.scores import show_elided, some_of
-from blockgreedy.cli.shell import NO_POINT, NOT_CONVERGED, WRONG_USE, app, failures, option, takes, waiting
+from blockgreedy.cli.shell import NO_POINT, NOT_CONVERGED, WRONG_USE, Results, app, failures, option, takes, waiting
 from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
 from blockgreedy.path import Path, PathPoint, solve_path
@@ -109,7 +109,7 @@ def path(options: PathOptions) -> None:
             json.dumps(finite(facts) | {"recommended": best, "points": [finite(row) for row in rows_of(found)]})
         )
     else:
-        console = Console(markup=False)
+        console = Results()
         show(console, found, facts, best)
         show_files(console, outputs.written)
     raise typer.Exit(outputs.code or code)

@@ -17,7 +17,7 @@ from scipy import sparse
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.scores import score_facts, show_scores
-from blockgreedy.cli.shell import FAILED, WRONG_USE, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.shell import FAILED, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
 from blockgreedy.criteria import CRITERIA
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
@@ -90,14 +90,15 @@ def predict(options: PredictOptions) -> None:
         decision = model.decision(dataset.X)
         columns = _columns(model, decision, options.what)
         outputs.write("out", lambda path: _write(path, columns))
+        quality = None
         if options.score:
             quality = measure(model.loss, model.classes, decision, dataset.y, rows=str(options.data))
-            if options.as_json:
-                typer.echo(json.dumps(score_facts(quality)))
-            else:
-                show_scores(Console(markup=False), quality, model.classes)
         elif options.out is None:
             _print(columns)
+    if quality is not None and options.as_json:
+        typer.echo(json.dumps(score_facts(quality)))
+    elif quality is not None:
+        show_scores(Results(), quality, model.classes)
     for path in outputs.written.values():
         _say(f"{len(decision):,} predictions in {path}")
     raise typer.Exit(outputs.code)
