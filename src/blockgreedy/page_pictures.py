@@ -135,7 +135,7 @@ def cross_validation_pictures(found: CrossValidation) -> list[Picture]:
             Axis(found.scoring),
             title=f"Rows held out: {found.scoring}",
             alt=f"Mean {found.scoring} of {found.n_folds} folds against alpha, with one standard error; {at}",
-            legend=[Line([], [], TEAL, label="mean ± 1 standard error")],
+            entries=[Line([], [], TEAL, label="mean ± 1 standard error")],
             bands=[Band(alphas, mean - spread, mean + spread, TEAL)],
             marks=marks,
         ),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.figures import AMBER, BLUE, GREEN, HEIGHT, INK, RED, SOFT, TEAL, VIOLET, WIDTH, style
+from blockgreedy.figures_style import AMBER, BLUE, GREEN, HEIGHT, INK, RED, SOFT, TEAL, VIOLET, WIDTH, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

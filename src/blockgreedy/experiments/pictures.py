@@ -38,7 +38,7 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
         x,
         y,
         title=f"{facts.name}: {'objective' if column == 'objective' else 'nonzeros'}",
-        legend=legend,
+        entries=legend,
         alt=f"{y.label} against {against} on {facts.name} with update {rule}, {' and '.join(kinds)} blocks, "
         f"alphas {', '.join(alpha_text(a) for a in facts.alphas)}",
     )
@@ -142,7 +142,7 @@ def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block:
         Axis(f"seconds, {CLOCKS['wall']}", log=True),
         Axis("(f − f*) / (f(0) − f*)", log=True, limits=(1e-4, 2.0)),
         title=f"{facts.name}, alpha {alpha_text(alpha)}",
-        legend=legend,
+        entries=legend,
         alt=f"Relative error against wall-clock seconds on {facts.name} at alpha {alpha_text(alpha)}: "
         f"safe updates with {what}, and the default solver",
     )
