@@ -41,26 +41,28 @@ def set_up(axes: Axes, x: Axis, y: Axis) -> None:
     if y.limits != (None, None):
         axes.set_ylim(*y.limits)
     if x.log:
-        _label_decades(axes.xaxis, *sorted(axes.get_xlim()))
+        _label_decades(axes.xaxis, *sorted(axes.get_xlim()), most=5)  # side by side they need more room
     else:
         axes.locator_params(axis="x", nbins=6)  # beyond that labels such as 0.0025 touch
     if y.log:
-        _label_decades(axes.yaxis, *sorted(axes.get_ylim()))
+        _label_decades(axes.yaxis, *sorted(axes.get_ylim()), most=8)
 
 
-def _label_decades(axis: Any, low: float, high: float) -> None:
-    """Plain numbers at powers of ten; between them too where there are hardly more than two decades."""
+def _label_decades(axis: Any, low: float, high: float, most: int) -> None:
+    """Plain numbers at powers of ten; between them too where there is room."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     decades = math.log10(high / low) if 0 < low < high else 0.0
-    axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.2 else (1.0, 2.0, 5.0), numticks=9))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    choices = [subs for subs in ((1.0, 2.0, 5.0), (1.0, 3.0)) if decades * len(subs) <= most]
+    axis.set_major_locator(LogLocator(subs=choices[0] if choices else (1.0,), numticks=most + 1))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value, short=True)))
     axis.set_minor_locator(NullLocator())  # minor ticks are half of the drawing time
 
 
-def plain_number(value: float) -> str:
-    """0.01, 1000 and 1e-5 rather than 1e-05."""
-    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.6g}")
+def plain_number(value: float, short: bool = False) -> str:
+    """0.01, 1000 and 1e-5 rather than 1e-05; short ones have an exponent from 1e-4 on."""
+    text = f"{value:.0e}" if short and 0 < abs(value) < 9e-4 else f"{value:.6g}"
+    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", text)
 
 
 def label_ends(axes: Axes, lines: Sequence[Line], height: float = HEIGHT) -> None:

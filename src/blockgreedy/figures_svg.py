@@ -88,7 +88,7 @@ def _curve_values(figure: Figure, axes: Axes, readings: Readings) -> dict[str, A
                 line.y_words[k] if line.y_words else number_text(line.y[k]),
                 *(line.notes[k] if line.notes else ()),
             ]
-            for k in np.flatnonzero(np.all(np.isfinite(on_paper), axis=1))  # what is unknown has no place
+            for k in np.flatnonzero(np.all(np.isfinite(on_paper), axis=1)).tolist()  # what is unknown has no place
         ]
         if points:
             quiet = {"quiet": True} if line.quiet else {}

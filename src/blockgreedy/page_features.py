@@ -1,7 +1,7 @@
 """The features of a model on its page: weights of either sign side by side, search, download, a slider over a path.
 
-The tables are there without a script, at one alpha; the script has the other alphas and the features beyond the tables
-from the data that is embedded here.
+The tables are there without a script, at one alpha; for other alphas and further features the script has the data
+that is embedded here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def features_html(model: Model) -> str:
     data = _data(model)
     here = data["points"][data["open"]]
     sides = "".join(
-        _side(data, here, f"{caption} ({here['signs'][k]:,})", [row for row in _rows(here) if (row[1] > 0) == (k == 0)])
+        _side(
+            data, here, f"{caption} ({here['signs'][k]:,})", [row for row in _rows(here) if (row[1] > 0) == (k == 0)]
+        )
         for k, caption in enumerate(data["captions"])
     )
     bar = "" if len(model) == 1 else f'<div class="slider">{_facts(here["facts"])}</div>'
@@ -183,7 +185,7 @@ def _signs(model: Model, k: int) -> list[int]:
 
 
 def source_names(model: Model) -> list[str] | None:
-    """The column, or columns of a cross, that each feature comes from; None where features are no columns of a table."""
+    """The column (or columns of a cross) that each feature comes from; None for data that is no table."""
     encoding = model.encoding
     if encoding is None:
         return None

@@ -1,7 +1,8 @@
-"""How well a model predicts, on its page: scores beside those of a constant prediction, and the curves behind them."""
+"""How well a model predicts, on its page: scores beside those of a constant prediction, and their curves."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,8 +53,8 @@ def quality_section(part: Section, model: Model) -> None:
     part.text(f"Measured on {quality.n_samples:,} rows: {quality.rows}.")
     if quality.rows == ON_TRAINING_ROWS:
         part.text(
-            "These scores are optimistic: the model has seen these rows. Use fit --holdout 0.2 or cv for scores on rows "
-            "that it has not seen."
+            "These scores are optimistic: the model has seen these rows. Use fit --holdout 0.2 or cv for scores on "
+            "rows that it has not seen."
         )
     rate = quality.baseline.get("base_rate")
     constant = "the mean of the targets" if rate is None else f"the share of the positive class, {rate:.4g}"
@@ -72,6 +73,7 @@ def quality_section(part: Section, model: Model) -> None:
         rows,
         "Scores beside the baseline",
         f"Baseline: the best constant prediction, {constant}.",
+        one_line=True,
     )
     part.figures(*quality_pictures(quality, model))
 
@@ -124,7 +126,11 @@ def _of_classes(quality: Quality, negative: str, positive: str, has_probabilitie
         made.append(
             curves(
                 "quality-calibration",
-                [guess, Line(*at, BLUE, width=1.2), Line(*at, BLUE, DOTS, label="ten groups", whole=True, notes=rows)],
+                [
+                    guess,
+                    Line(*at, BLUE, width=1.2),
+                    Line(*at, BLUE, DOTS, label="ten groups", whole=True, notes=rows),
+                ],
                 Axis("predicted probability", limits=unit),
                 Axis(f"observed share of {positive}", limits=unit),
                 title="Calibration",
@@ -185,4 +191,4 @@ def _of_regression(quality: Quality) -> list[Picture]:
 
 def _between(edges: np.ndarray) -> list[str]:
     words = [plain_number(float(f"{edge:.3g}")) for edge in edges]
-    return [f"{low} to {high}" for low, high in zip(words, words[1:], strict=False)]
+    return [f"{low} to {high}" for low, high in pairwise(words)]

@@ -34,8 +34,8 @@ _STATUS = {
     "max_iter": "The solver stopped at the limit of iterations, before it reached the accuracy that was asked for.",
     "max_seconds": "The solver stopped at the time limit, before it reached the accuracy that was asked for.",
     "interrupted": "The solver was interrupted; these are the best weights that it had found.",
-    "stalled": "The solver could not improve the objective any further in floating point, before it reached the accuracy "
-    "that was asked for. A larger tol, or scaling the columns, may help.",
+    "stalled": "The solver could not improve the objective any further in floating point, before it reached the "
+    "accuracy that was asked for. A larger tol, or scaling the columns, may help.",
     "diverged": "This method's steps raised the objective; these are the best weights that it had found.",
 }
 
@@ -91,6 +91,7 @@ def _badge(model: Model, about: Section) -> Badge:
     if not math.isfinite(worst):
         return Badge("No proof", "how far the objective is from the true minimum is not known", False, about)
     bound = f"the objective is at most {worst:.2g} above the true minimum"
+    bound = bound if worst > 0 else "the objective is the true minimum, up to rounding"
     if proven == n:
         return Badge("Proven", f"{bound}{'' if n == 1 else f', at each of the {n:,} alphas'}", True, about)
     if n == 1:
@@ -113,7 +114,9 @@ def _certificate(part: Section, model: Model) -> None:
         )
     else:
         part.text("There is no proof of how good the weights are: no feasible dual point was found.")
-    where = "" if one or status == "converged" else f" (first at alpha {model.alphas[model.statuses.index(status)]:.6g})"
+    where = (
+        "" if one or status == "converged" else f" (first at alpha {model.alphas[model.statuses.index(status)]:.6g})"
+    )
     part.text(f"Status: {status}{where}. {_STATUS.get(status, '')}")
     asked = f"asked for: {tol:g}" if isinstance(tol, (int, float)) else ""
     part.facts(
@@ -139,8 +142,8 @@ def _convergence(part: Section, model: Model) -> None:
     assert model.trace is not None
     last = model.trace.records[-1]
     part.text(
-        f"{last.iteration:,} iterations in {last.seconds:.3g} s. Objective − best: the distance to the lowest objective "
-        "of this run. Duality gap: the proven bound on the distance to the true minimum."
+        f"{last.iteration:,} iterations in {last.seconds:.3g} s. Objective − best: the distance to the lowest "
+        "objective of this run. Duality gap: the proven bound on the distance to the true minimum."
     )
     part.figures(*convergence_pictures(model.trace, float(np.min(model.objectives))))
 
@@ -154,8 +157,8 @@ def _path(part: Section, model: Model) -> None:
     )
     if any(name in ("BIC", "EBIC", "AIC") for name, _ in choices(model)):
         part.text(
-            "BIC, EBIC and AIC are information criteria: they weigh the fit against the number of nonzero weights, and "
-            "the lowest value is the choice. EBIC is stricter where there are many features."
+            "BIC, EBIC and AIC are information criteria: they weigh the fit against the number of nonzero weights, "
+            "and the lowest value is the choice. EBIC is stricter where there are many features."
         )
     part.html(features_html(model))
     part.figures(*path_pictures(model))
@@ -182,8 +185,8 @@ def _cross_validation(part: Section, model: Model) -> None:
         chosen.append([what, f"{alpha:.6g}", score, f"{found.nonzeros[k]:.4g}"])
     part.text(
         f"{found.n_folds} folds, scored by {found.scoring} on the rows held out; {found.better} is better. "
-        "The minimum (alpha_min) has the best mean score. The 1 SE choice (alpha_1se) is the largest alpha, hence the "
-        "sparsest model, whose score is within one standard error of the best."
+        "The minimum (alpha_min) has the best mean score. The 1 SE choice (alpha_1se) is the largest alpha, hence "
+        "the sparsest model, whose score is within one standard error of the best."
     )
     part.figures(*cross_validation_pictures(found))
     note = f"{found.scoring} ± one standard error; nonzero weights are the mean of the folds."
@@ -192,7 +195,9 @@ def _cross_validation(part: Section, model: Model) -> None:
 
 def _features(part: Section, model: Model) -> None:
     if not model.nonzeros[0]:
-        part.text(f"Every weight is 0 at alpha {model.alphas[0]:.6g}: this is the null model. A smaller alpha gives more.")
+        part.text(
+            f"Every weight is 0 at alpha {model.alphas[0]:.6g}: this is the null model. A smaller alpha gives more."
+        )
         return
     rows = "" if getattr(model, "support", None) is None else " Rows: training rows in which the feature is not 0."
     part.text(effect(model) + rows)
@@ -227,9 +232,12 @@ def _lead(model: Model) -> str:
 
 
 def _why_words(why: str) -> str:
-    return {"BIC": "lowest BIC", "EBIC": "lowest EBIC", "AIC": "lowest AIC", "CV minimum": "best cross-validation score"}.get(
-        why, why
-    )
+    return {
+        "BIC": "lowest BIC",
+        "EBIC": "lowest EBIC",
+        "AIC": "lowest AIC",
+        "CV minimum": "best cross-validation score",
+    }.get(why, why)
 
 
 def _alpha_ratio(model: Model, k: int) -> float | None:

@@ -128,8 +128,12 @@ class Section:
         note: str = "",
         *,
         folded: bool = False,
+        one_line: bool = False,
     ) -> None:
-        """The first cell of a row is its heading; numbers are set to the right. A folded table opens on a click."""
+        """The first cell of a row is its heading; numbers are set to the right. A folded table opens on a click.
+
+        With ``one_line`` no cell is broken into lines, however narrow the screen is.
+        """
         rows = list(rows)
         for row in rows:
             if len(row) != len(head):
@@ -142,7 +146,7 @@ class Section:
             + "</tr>"
             for row in rows
         )
-        text = table_html(caption, top, body, note)
+        text = table_html(caption, top, body, note, "one-line" if one_line else "")
         summary = f"<summary>{escape(caption)}: {len(rows):,} rows</summary>"
         self.parts.append(f"<details>{summary}{text}</details>" if folded else text)
 
@@ -178,10 +182,9 @@ class Badge:
 
     def html(self, name: str) -> str:
         kind = "good" if self.good else "open"
-        return (
-            f'<p><a class="badge {kind}" href="#{name}"><strong>{"✓" if self.good else "!"} {escape(self.word)}</strong> '
-            f"<span>{escape(self.text)}</span></a></p>"
-        )
+        word = f"<strong>{'✓' if self.good else '!'} {escape(self.word)}</strong>"
+        text = re.sub(r"(\S*\de-\d+)", r'<span class="whole">\1</span>', escape(self.text))  # no break in a number
+        return f'<p><a class="badge {kind}" href="#{name}">{word} {text}</a></p>'
 
 
 @dataclass
