@@ -41,17 +41,18 @@ def set_up(axes: Axes, x: Axis, y: Axis) -> None:
     if y.limits != (None, None):
         axes.set_ylim(*y.limits)
     if x.log:
-        _label_decades(axes.xaxis, *sorted(axes.get_xlim()), most=5)  # side by side they need more room
+        _label_decades(axes.xaxis, sorted(axes.get_xlim()), most=5)  # side by side they need more room
     else:
         axes.locator_params(axis="x", nbins=6)  # beyond that labels such as 0.0025 touch
     if y.log:
-        _label_decades(axes.yaxis, *sorted(axes.get_ylim()), most=8)
+        _label_decades(axes.yaxis, sorted(axes.get_ylim()), most=8)
 
 
-def _label_decades(axis: Any, low: float, high: float, most: int) -> None:
+def _label_decades(axis: Any, limits: Sequence[float], most: int) -> None:
     """Plain numbers at powers of ten; between them too where there is room."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+    low, high = limits
     decades = math.log10(high / low) if 0 < low < high else 0.0
     choices = [subs for subs in ((1.0, 2.0, 5.0), (1.0, 3.0)) if decades * len(subs) <= most]
     axis.set_major_locator(LogLocator(subs=choices[0] if choices else (1.0,), numticks=most + 1))

@@ -31,25 +31,30 @@ def partition_page(partition: Partition, X: Any, y: Any = None, *, settings: Map
     name = data_name(chosen)
     page = Page(
         f"{partition.n_blocks:,} {partition.kind} blocks{f' of {name}' if name else ''}",
-        f"{partition.n_features:,} features of {n_rows:,} samples, {int(loads.sum()):,} nonzeros.",
+        f"{partition.n_features:,} features of {n_rows:,} rows, {int(loads.sum()):,} nonzero entries.",
     )
-    part = page.section("Blocks")
     facts = [
         ("blocks", f"{partition.n_blocks:,}", partition.kind),
         ("features per block", span(sizes.min(), sizes.max()), f"mean {sizes.mean():,.6g}"),
-        ("heaviest block / mean", _over_mean(loads), "in nonzeros"),
+        ("heaviest block", f"{_over_mean(loads)} × mean", "in nonzero entries"),
     ]
     if mass is not None:
-        facts.append(("largest share / mean", _over_mean(mass), "of the gradient mass"))
+        facts.append(("largest gradient mass", f"{_over_mean(mass)} × mean", "of the blocks"))
     if partition.seed is not None:
         facts.append(("seed", str(partition.seed), ""))
-    part.facts(facts)
+    page.summary.facts(facts)
+    part = page.section("Blocks")
     part.text(
-        "An iteration that scans whole blocks waits for the one with most nonzeros. A block without gradient mass "
-        "has little to contribute: few weights are to be expected in it."
+        "Where each thread works on a block of its own, all threads wait for the block with the most nonzero entries: "
+        "the more even the blocks are, the better."
     )
+    if mass is not None:
+        part.text(
+            "The gradient mass of a block is its share of |x·y|/‖x‖, summed over its features: how strongly they are "
+            "related to the target. Few nonzero weights are to be expected in a block with a small share."
+        )
     part.figures(*block_pictures(partition, loads, density, mass))
-    head = ["block", "features", "nonzeros", "of the mean", "density", *([] if mass is None else ["mass"])]
+    head = ["block", "features", "nonzeros", "× mean", "density", *([] if mass is None else ["mass"])]
     rows = [
         [
             str(b),
@@ -61,8 +66,8 @@ def partition_page(partition: Partition, X: Any, y: Any = None, *, settings: Map
         ]
         for b in np.argsort(-loads, kind="stable")
     ]
-    note = "Density: nonzeros of all entries." + (
-        "" if mass is None else " Mass: share of |x·y|/‖x‖ of the features."
+    note = "Density: share of the block's entries that are not 0." + (
+        "" if mass is None else " Mass: share of the gradient mass."
     )
     part.table(head, rows, "Blocks, the heaviest first", note, folded=len(rows) > _LONG)
     if chosen:
