@@ -38,12 +38,19 @@ LABELS = {
     "rmse": "root mean squared error",
 }
 LOWER_IS_BETTER = frozenset({"log_loss", "brier", "mae", "rmse"})
-CURVES = (
-    *("roc_fpr", "roc_tpr", "pr_recall", "pr_precision"),
-    *("calibration_predicted", "calibration_observed", "calibration_count"),
-    *("scores_edges", "scores_negative", "scores_positive"),
-    *("fit_predicted", "fit_observed", "residual_edges", "residual_count"),
-)
+# Each curve belongs to another one and is longer than that by so many numbers.
+CURVES = {
+    **dict.fromkeys(("roc_fpr", "roc_tpr"), ("roc_fpr", 0)),
+    **dict.fromkeys(("pr_recall", "pr_precision"), ("pr_recall", 0)),
+    **dict.fromkeys(
+        ("calibration_predicted", "calibration_observed", "calibration_count"), ("calibration_predicted", 0)
+    ),
+    **dict.fromkeys(("scores_negative", "scores_positive"), ("scores_negative", 0)),
+    "scores_edges": ("scores_negative", 1),
+    **dict.fromkeys(("fit_predicted", "fit_observed"), ("fit_predicted", 0)),
+    "residual_count": ("residual_count", 0),
+    "residual_edges": ("residual_count", 1),
+}
 
 _MOST_POINTS = 200  # of a curve
 _MOST_ROWS = 500  # of predicted against observed
