@@ -208,9 +208,8 @@ class Model:
             return path_figure(self.alphas[drawn], coefs[shown].toarray()[:, drawn], names, self.nonzeros[drawn])
         found = self.cross_validation
         if found is not None:
-            folds = [] if found.fold_scores is None else [found.sign * scores for scores in found.fold_scores]
-            chosen = (found.alpha_min, found.alpha_1se)
-            return scores_figure(found.alphas, found.shown, found.std_error, folds, chosen, found.scoring)
+            means, chosen = (found.alphas, found.shown, found.std_error), (found.alpha_min, found.alpha_1se)
+            return scores_figure(*means, found.shown_folds, chosen, found.scoring)
         if self.trace is not None and len(self.trace) > 1:
             return convergence_figure(self.trace, float(self.objectives[0]))
         return weights_figure(self.at(float(self.alphas[0]) or 1.0).top())

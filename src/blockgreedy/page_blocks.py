@@ -45,8 +45,8 @@ def partition_page(partition: Partition, X: Any, y: Any = None, *, settings: Map
     page.summary.facts(facts)
     part = page.section("Blocks")
     part.text(
-        "Where each thread works on a block of its own, all threads wait for the block with the most nonzero entries: "
-        "the more even the blocks are, the better."
+        "Where each thread works on a block of its own, all threads wait for the block with the most nonzero "
+        "entries: the more even the blocks are, the better."
     )
     if mass is not None:
         part.text(

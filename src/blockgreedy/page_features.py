@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from blockgreedy.criteria import lowest
 from blockgreedy.data.dataset import label_text
 from blockgreedy.report import quoted, signed, table_html
 
@@ -38,9 +39,9 @@ def choices(model: Model) -> list[tuple[str, int]]:
     if cross is not None:
         found += [("CV minimum", _nearest(model, cross.alpha_min)), ("CV 1 SE", _nearest(model, cross.alpha_1se))]
     for name in ("bic", "ebic", "aic"):
-        values = (getattr(model, "criteria", None) or {}).get(name)
+        values = (model.criteria or {}).get(name)
         if values is not None and np.any(np.isfinite(values)):
-            found.append((name.upper(), int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))))
+            found.append((name.upper(), lowest(name, values)))
     return found
 
 
@@ -129,7 +130,7 @@ def _data(model: Model) -> dict[str, Any]:
     most = min(_MOST_ROWS, max(2 * _TOP, _MOST_OF_ALL // len(model)))
     kept = [_largest(model, k, most) for k in range(len(model))]
     features = np.unique(np.concatenate([chosen for chosen, _ in kept]))
-    support = getattr(model, "support", None)
+    support = model.support
     names = source_names(model)
     sources = None if names is None else _Sources(names)
     positive = "prediction" if model.classes is None else f"class {label_text(model.classes[1])}"

@@ -122,9 +122,7 @@ def cross_validation_pictures(found: CrossValidation) -> list[Picture]:
     marks = [Mark(found.alpha_min, "minimum", RED), Mark(found.alpha_1se, "1 SE", AMBER, "-.")]
     if found.alpha_min == found.alpha_1se:
         marks = [Mark(found.alpha_min, "minimum and 1 SE", RED)]
-    folds = getattr(found, "fold_scores", None)
-    sign = -1.0 if found.scoring == "deviance" else 1.0
-    each = [] if folds is None else [sign * np.asarray(scores)[drawn] for scores in folds]
+    each = [scores[drawn] for scores in found.shown_folds]
     at = f"alpha_min {found.alpha_min:.3g}, alpha_1se {found.alpha_1se:.3g}"
     return [
         curves(

@@ -43,7 +43,7 @@ def _beside(quality: Quality, name: str) -> str:
 
 
 def quality_section(part: Section, model: Model) -> None:
-    quality = getattr(model, "quality", None)
+    quality = model.quality
     if quality is None:
         part.text(
             "No scores are stored with this model. A fit with --holdout 0.2, or a cross-validation (blockgreedy cv), "

@@ -68,7 +68,7 @@ def model_page(model: Model) -> Page:
 
 def _summary(part: Section, model: Model) -> None:
     k, why = opening(model)
-    score = headline(getattr(model, "quality", None))
+    score = headline(model.quality)
     ratio = _alpha_ratio(model, k)
     notes = [] if ratio is None else [f"{ratio:.3g} of alpha_max"]
     notes = [_why_words(why), *notes] if len(model) > 1 else notes
@@ -199,7 +199,7 @@ def _features(part: Section, model: Model) -> None:
             f"Every weight is 0 at alpha {model.alphas[0]:.6g}: this is the null model. A smaller alpha gives more."
         )
         return
-    rows = "" if getattr(model, "support", None) is None else " Rows: training rows in which the feature is not 0."
+    rows = "" if model.support is None else " Rows: training rows in which the feature is not 0."
     part.text(effect(model) + rows)
     part.html(features_html(model))
 

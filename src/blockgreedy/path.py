@@ -201,8 +201,8 @@ class Path:
     def plot(self, *, n_named: int = 6, feature_names: Sequence[str] | None = None) -> Figure:
         """Weights and number of nonzeros against alpha: a matplotlib figure, which notebooks show by themselves.
 
-        The ``n_named`` features with the largest weights are named (by ``feature_names``, or the problem's own names);
-        all others up to 200 are drawn thin.
+        The ``n_named`` features with the largest weights are named (by ``feature_names``, or the problem's own); all
+        others up to 200 are drawn thin.
         """
         from blockgreedy.plots import chosen_features, path_figure
 

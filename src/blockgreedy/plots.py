@@ -1,7 +1,7 @@
 """What ``.plot()`` returns and notebooks show of results: matplotlib figures, and small tables beside them.
 
-A figure belongs to pyplot where pyplot is imported: ``plt.gcf()`` is it and ``plt.show()`` shows it. Without pyplot no
-global state is touched. In a notebook the last line of a cell shows it once, in both cases.
+A figure belongs to pyplot where pyplot is imported: ``plt.gcf()`` is it and ``plt.show()`` shows it. Without pyplot
+no global state is touched. In a notebook the last line of a cell shows it once, in both cases.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,7 +134,7 @@ def scores_figure(
     chosen: tuple[float, float],
     score: str,
 ) -> Figure:
-    """Scores of held-out rows against alpha: the mean with one standard error, each fold, and both choices of alpha."""
+    """Scores of held-out rows against alpha: the mean with its error, each fold, and both choices of alpha."""
     with style():
         figure = _figure(HEIGHT)
         axes = figure.add_subplot()
@@ -148,7 +148,7 @@ def scores_figure(
             axes.axvline(sparse, color=AMBER, linestyle="-.", linewidth=1.2, label=f"1 SE, alpha {sparse:.3g}")
         axes.set(xlabel="alpha", ylabel=score, xscale="log")
         axes.invert_xaxis()
-        axes.legend(frameon=False)
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)  # below: curves go anywhere
     return figure
 
 
@@ -199,14 +199,13 @@ def _figure(height: float) -> Figure:
     look: Any = {"figsize": (1.5 * WIDTH, height), "layout": "constrained"}
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None or _APART.get():
-        figure: Figure = _figure_class()(**look)
-        return figure
-    figure = pyplot.figure(FigureClass=_figure_class(), **look)
-    return figure
+        return cast("Figure", _figure_class()(**look))
+    return cast("Figure", pyplot.figure(FigureClass=_figure_class(), **look))
 
 
 @cache
 def _figure_class() -> Any:
+    from matplotlib._pylab_helpers import Gcf  # pyplot's figures, without making another one the current
     from matplotlib.figure import Figure
 
     class NotebookFigure(Figure):
@@ -214,8 +213,8 @@ def _figure_class() -> Any:
 
         def _ipython_display_(self) -> None:
             pyplot: Any = sys.modules.get("matplotlib.pyplot")
-            managed = pyplot is not None and self in map(pyplot.figure, pyplot.get_fignums())
             canvas: Any = self.canvas
+            managed = pyplot is not None and any(manager.canvas is canvas for manager in Gcf.get_all_fig_managers())
             if managed and (canvas.required_interactive_framework or "ipympl" in pyplot.get_backend()):
                 return  # it has a window or a widget
             from IPython.display import Image, display

@@ -36,7 +36,7 @@ class Problem:
 
     Parameters
     ----------
-    X : sparse (any scipy format) or dense, n × p; or a DataFrame of numbers, or a Dataset, whose column names are kept
+    X : sparse (any scipy format) or dense, n × p; of a DataFrame of numbers or a Dataset the column names are kept
         float32 and float64 are kept; canonical CSC and Fortran-ordered arrays are not copied but shared, so X must
         not be changed while the problem is in use. All other arrays are copied.
     y : array of n targets; may be left out where X is a Dataset
