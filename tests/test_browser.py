@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import blockgreedy as bg
 from blockgreedy.cli import app
 from blockgreedy.pages import model_page, partition_page
-from test_pages import make_dataset, make_fit, make_path, with_cross_validation
+from made_models import make_dataset, make_fit, make_path, with_cross_validation
 from test_reproduce import write_small_sets
 
 pytestmark = pytest.mark.browser

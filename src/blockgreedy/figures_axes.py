@@ -69,7 +69,7 @@ def plain_number(value: float, short: bool = False) -> str:
 def label_ends(axes: Axes, lines: Sequence[Line], height: float = HEIGHT) -> None:
     """Names to the right of where lines end, moved apart where they would overlap. After the axes are set up."""
     ends = [(line, *(np.asarray(part, dtype=np.float64)[-1] for part in (line.x, line.y))) for line in lines]
-    heights = [float((axes.transData + axes.transAxes.inverted()).transform((x, y))[1]) for _, x, y in ends]
+    heights = [_share(axes, x, y)[1] for _, x, y in ends]
     apart = 1.2 * _LABEL / (72 * 0.72 * height)  # axes take about 0.72 of a drawing's height
     for (line, _, _), place in zip(ends, spread(heights, apart), strict=True):
         axes.text(
@@ -81,6 +81,13 @@ def label_ends(axes: Axes, lines: Sequence[Line], height: float = HEIGHT) -> Non
             fontsize=_LABEL,
             va="center",
         )
+
+
+def _share(axes: Axes, x: float, y: float) -> tuple[float, float]:
+    """A point in parts of the axes."""
+    axes.get_xlim()  # the limits follow the data only when they are asked for
+    across, up = (axes.transData + axes.transAxes.inverted()).transform((x, y))
+    return float(across), float(up)
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
@@ -101,7 +108,7 @@ def spread(places: Sequence[float], apart: float) -> list[float]:
 
 def label_marks(axes: Axes, marks: Sequence[Mark]) -> None:
     """Names above marks; of two marks each to its own side."""
-    at = [float((axes.transData + axes.transAxes.inverted()).transform((mark.x, 1.0))[0]) for mark in marks]
+    at = [_share(axes, mark.x, axes.get_ylim()[1])[0] for mark in marks]
     for mark, place in zip(marks, at, strict=True):
         side = sum(place < other for other in at) - sum(place > other for other in at)
         axes.text(

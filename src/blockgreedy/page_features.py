@@ -190,11 +190,10 @@ def source_names(model: Model) -> list[str] | None:
     encoding = model.encoding
     if encoding is None:
         return None
-    source_of = getattr(encoding, "source_of", None)
-    if source_of is None:
+    groups = getattr(encoding, "groups", None)  # (columns, first feature, end of the features) of each source
+    if groups is None:
         return [str(name).split("=")[0] for name in encoding.feature_names]
-    found = [source_of(j) for j in range(model.n_features)]
-    return [name if isinstance(name, str) else " × ".join(name) for name in found]
+    return [" × ".join(columns) for columns, first, end in groups for _ in range(first, end)]
 
 
 class _Sources:
