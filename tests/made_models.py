@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 import blockgreedy as bg
+from blockgreedy.data.tables import Encoding
 from blockgreedy.model import CrossValidation, Model
+from blockgreedy.quality import ON_TRAINING_ROWS
 
 HOSTILE = "<script>'&</script>"
 SETTINGS = {
@@ -46,7 +48,8 @@ def with_quality(model, data, rows="20 % of the rows, held out"):
 
 def make_path(data):
     path = bg.solve_path(make_problem(data), n_alphas=12, eps=0.05, tol=1e-6)
-    return Model.of_path(path, data, SETTINGS)
+    model = Model.of_path(path, data, SETTINGS)
+    return replace(model, quality=model.at("bic").measure(data.X, data.y, rows=ON_TRAINING_ROWS))
 
 
 def with_cross_validation(model, alphas):
@@ -58,3 +61,13 @@ def with_cross_validation(model, alphas):
         "deviance", alphas, mean, error, np.arange(len(alphas)) * 1.5, float(alphas[7]), float(alphas[5]), 5, folds
     )
     return replace(model, cross_validation=found)
+
+
+def make_regression(data):
+    """Of a table with three columns, two of them categories."""
+    target = 2 * data.X[:, :40].sum(axis=1) + np.random.default_rng(3).normal(size=200)
+    problem = bg.Problem(data.X, target, alpha=0.002, fit_intercept=True)
+    model = Model.of_solution(problem, bg.solve(problem), data, SETTINGS)
+    encoding = Encoding((("age", None), ("site", tuple(map(str, range(199)))), ("hour", tuple(map(str, range(100))))))
+    model = replace(model, encoding=encoding, feature_names=encoding.feature_names)
+    return replace(model, quality=model.measure(data.X, target, rows="the rows the model was fitted on"))
