@@ -146,7 +146,8 @@ def _errors(predicted: Array | float, y: Array, weights: Array) -> dict[str, flo
 def _of_targets(predicted: Array, y: Array, weights: Array) -> Parts:
     scores, baseline = _errors(predicted, y, weights), _errors(_mean(y, weights), y, weights)
     if np.any(y != y[0]) and baseline["rmse"] > 0:
-        scores = {"r2": 1 - (scores["rmse"] / baseline["rmse"]) ** 2, **scores}
+        ratio = min(scores["rmse"] / baseline["rmse"], 1e150)  # whose square is finite
+        scores = {"r2": 1 - ratio**2, **scores}
         baseline = {"r2": 0.0, **baseline}
     some = np.unique(np.linspace(0, len(y) - 1, min(_MOST_ROWS, len(y))).round().astype(np.intp))
     residuals = y - predicted

@@ -6,12 +6,13 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.constrain import Constrain
@@ -31,9 +32,11 @@ from blockgreedy.cli.asked import (
     settings_of,
 )
 from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
+from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
 from blockgreedy.cli.shell import (
     NOT_CONVERGED,
     WRONG_USE,
+    Results,
     app,
     fail,
     failures,
@@ -46,6 +49,7 @@ from blockgreedy.model import Model
 from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
+from blockgreedy.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.risk import ConvergenceRiskWarning
 from blockgreedy.solve import FamilyArguments, Solution, solve
 from blockgreedy.trace import Record
@@ -67,7 +71,7 @@ class FitOptions(ProblemOptions):
 
     method: str = _of_method("auto", "--method", f"auto, or one of the family: {', '.join(PRESETS)}.")
     n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks; the family's B, 32 unless it is fixed.")
-    seed: int = _of_method(0, "--seed", "Of the family's random blocks and of their choice.")
+    seed: int = _of_method(0, "--seed", "Of the rows that --holdout draws, and of the family's random blocks.")
     n_threads: int | None = _of_method(None, "--threads", "Threads; usually all the process may use.")
 
     # None leaves the choice to the library, which refuses these with the default method.
@@ -87,6 +91,10 @@ class FitOptions(ProblemOptions):
     tol: float = _of_stopping(1e-4, "--tol", "Duality gap to reach, relative to the null model's objective.")
     max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most.")
     max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, checks included.")
+
+    holdout: float | None = _of_output(
+        None, "--holdout", "Leave this share of the rows (such as 0.2) out of the fit and score the model on them."
+    )
 
     model: ModelOption = None
     report: ReportOption = None
@@ -165,6 +173,7 @@ def fit(options: FitOptions) -> None:
     [bold]Examples[/]
     [cyan]blockgreedy fit reuters.svm --loss logistic --alpha-ratio 0.01 --model model.npz --report run.html[/]
     [cyan]blockgreedy fit clicks.parquet --target clicked --loss logistic --alpha 1e-5 --intercept[/]
+    [cyan]blockgreedy fit data.npz --alpha 1e-4 --holdout 0.2[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
@@ -177,21 +186,36 @@ def fit(options: FitOptions) -> None:
         Output("--trace", options.trace, "the trace"),
         *options.caches(options.data),
     )
+    check_share(options.holdout)
     progress = Progress(options.tol)
     with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):
         dataset = options.read(n_threads=options.n_threads)
         progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
+        scored, rows = dataset, ON_TRAINING_ROWS
+        if options.holdout is not None:
+            dataset, scored = split(dataset, options.holdout, options.seed)
+            rows = held_out_words(options.holdout)
         problem = _problem(options, dataset)
         progress.f_null = problem.null_model.objective
         solution = solve(problem, callback=progress.see, **_with_partition(options))
+        decision = np.asarray(scored.X @ solution.coef, dtype=np.float64) + solution.intercept
+        quality = measure(problem.loss.name, problem.classes, decision, scored.y, rows=rows)
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
     facts = _facts(options, dataset, problem, solution)
-    outputs.write_model(lambda: Model.of_solution(problem, solution, dataset, settings_of(facts)))
+    outputs.write_model(
+        lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
+    )
     if options.as_json:
-        typer.echo(json.dumps(finite(facts)))
+        typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))
     else:
-        Console().print(_summary(facts, outputs.written))
+        console = Results()
+        console.print(_summary(facts, outputs.written))
+        console.print()
+        show_scores(console, quality, problem.classes)
+        if options.holdout is not None:
+            rest = f"The model was fitted on the other {problem.n_samples:,} rows."
+            console.print(f"{rest} Fit without --holdout to use all rows.", style="dim", highlight=False)
     raise typer.Exit(outputs.code or code)
 
 
@@ -223,7 +247,8 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
     return {
         **data_facts(options.data, dataset, problem),
         **pick(problem, "alpha alpha_max l2 fit_intercept standardize"),
-        **pick(options, "target loss positive method tol"),
+        **pick(options, "target loss positive method tol holdout"),
+        **({} if options.holdout is None else {"seed": options.seed}),
         **_family_facts(options, problem, solution),
         "n_threads": resolve_threads(options.n_threads),
         **pick(solution, "status message objective gap"),
@@ -256,8 +281,9 @@ def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
     extras = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
     extras += (", intercept" if f["fit_intercept"] else "") + (", standardised" if f["standardize"] else "")
     rate = f" ({f['n_iter'] / f['seconds']:,.0f} per second)" if f["seconds"] > 0 else ""
+    left_out = f" (without the {100 * f['holdout']:g} % held out)" if f["holdout"] is not None else ""
     rows = {
-        "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros",
+        "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros{left_out}",
         "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({ratio}){extras}",
         "method": f"{f['method']}; threads {f['n_threads']}",
     }

@@ -13,6 +13,7 @@ from inspect import signature
 from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
 
 import typer
+from rich.console import Console
 
 import blockgreedy
 from blockgreedy.backends.cpu import resolve_threads
@@ -74,6 +75,17 @@ def end_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+class Results(Console):
+    """Where a command prints its results: stdout, with text as it is."""
+
+    def __init__(self) -> None:
+        super().__init__(markup=False, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """`… | head` has seen enough: ``takes`` ends the command. rich itself would exit with 1."""
+        raise BrokenPipeError
+
+
 def option(panel: str, default: Any, names: str, help: str) -> Any:
     return typer.Option(default, *names.split(), help=help, rich_help_panel=panel)
 
@@ -123,3 +135,14 @@ def complain(message: str, code: int) -> int:
 
 def fail(message: str, code: int) -> NoReturn:
     raise typer.Exit(complain(message, code))
+
+
+@contextlib.contextmanager
+def waiting(for_what: str, quiet: bool) -> Iterator[None]:
+    """A line on a terminal while something runs of which no end is known."""
+    console = Console(stderr=True, markup=False)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(for_what):
+        yield
