@@ -190,5 +190,5 @@ def _of_regression(quality: Quality) -> list[Picture]:
 
 
 def _between(edges: np.ndarray) -> list[str]:
-    words = [plain_number(float(f"{edge:.3g}")) for edge in edges]
+    words = [plain_number(edge, 3) for edge in edges]
     return [f"{low} to {high}" for low, high in pairwise(words)]
