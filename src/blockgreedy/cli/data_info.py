@@ -16,7 +16,7 @@ from rich.text import Text
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Stdout, fail, failures, option, takes
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.files import replacing
 
@@ -31,7 +31,7 @@ class InfoOptions(Reading, OfFiles):
     """What ``blockgreedy data info`` accepts."""
 
     duplicates: bool = _of_data(True, "--duplicates/--no-duplicates", "Look for repeated rows and columns.")
-    n_threads: int | None = _of_data(None, "--threads", "Threads; usually all the process may use.")
+    n_threads: int | None = _of_data(None, "--threads", THREADS)
     picture: Annotated[Path | None, _PICTURE] = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
 
@@ -67,7 +67,7 @@ def info(options: InfoOptions) -> None:
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict()}))
         else:
-            show(Console(highlight=False, markup=False), str(path), found)
+            show(Stdout(), str(path), found)
     raise typer.Exit(outputs.code)
 
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import numpy as np
 import typer
@@ -17,7 +17,7 @@ from scipy import sparse
 
 from blockgreedy.cli.asked import DataOptions, finite
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import FAILED, WRONG_USE, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, app, end_stdout, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
 from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, kind_of
@@ -26,9 +26,10 @@ from blockgreedy.model import Model
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
 _MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
-_OUT = typer.Option("--out", "-o", help="Write to this .csv or .parquet file; usually CSV to stdout.",
+_OUT = typer.Option("--out", "-o", help="Write to this .csv or .parquet file; default: CSV to stdout.",
                     rich_help_panel="Output")  # fmt: skip
-KINDS = ("labels", "probabilities", "decision")
+
+What = Literal["labels", "probabilities", "decision"]
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,17 @@ class _OfModel:
 class PredictOptions(DataOptions, _OfModel):
     """What ``blockgreedy predict`` accepts; the model comes before the data."""
 
-    what: str = _of_prediction("labels", "--what", f"{', '.join(KINDS)}; labels are values for regression losses.")
+    what: What = _of_prediction(
+        "labels",
+        "--what",
+        "Labels are classes, or the predicted values of a regression; decision is X·w + intercept.",
+        choices=What,
+    )
     alpha: float | None = _of_prediction(None, "--alpha", "Of the models of a path, the nearest to this.")
     score: bool = _of_prediction(False, "--score", "Compare to the labels in DATA, on stderr.")
     out: Annotated[Path | None, _OUT] = None
     as_json: bool = _of_output(False, "--json", "With --score: the scores as one JSON object on stderr.")
-    n_threads: int | None = _of_output(None, "--threads", "Threads; usually all the process may use.")
+    n_threads: int | None = _of_output(None, "--threads", THREADS)
 
 
 @app.command()
@@ -54,7 +60,7 @@ def predict(options: PredictOptions) -> None:
     """Predict with a saved model: labels, probabilities or decision values, a line per row of DATA.
 
     Data are read as the model's own were: svmlight files with the same first index, tables with the same columns and
-    categories (new categories count as none). Exit codes: 0 done, 2 wrong use, 1 any other error.
+    categories (unseen categories are encoded as all zeros). Exit codes: 0 done, 2 wrong use, 1 any other error.
 
     \b
     [bold]Examples[/]
@@ -66,8 +72,6 @@ def predict(options: PredictOptions) -> None:
         Output("--out", options.out, "the predictions", (".csv", ".parquet")),
         *options.caches(options.data),
     )
-    if options.what not in KINDS:
-        fail(f"--what {options.what} is not known; use {', '.join(KINDS)}", WRONG_USE)
     with failures("interrupted; not all predictions were written") as stage:
         model = Model.load(options.model)
         stage.code = WRONG_USE
