@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@
 #include "blockgreedy/generate.hpp"
 #include "blockgreedy/partition.hpp"
 #include "blockgreedy/svmlight.hpp"
+#include "blockgreedy/table_rows.hpp"
 #include "blockgreedy/transpose.hpp"
 
 namespace blockgreedy {
@@ -199,6 +201,108 @@ void bind_svmlight(nb::module_& m) {
   bind_parse<double>(text);
 }
 
+// Columns of codes or of numbers; which of them an entry is, its type says.
+std::vector<TableColumn> table_columns(const std::vector<nb::object>& arrays, const std::vector<std::int64_t>& widths,
+                                       std::int64_t n_rows) {
+  check_size("widths", widths.size(), static_cast<std::int64_t>(arrays.size()));
+  std::vector<TableColumn> columns;
+  for (std::size_t k = 0; k < arrays.size(); ++k) {
+    TableColumn column;
+    if (Vector<double> numbers; nb::try_cast(arrays[k], numbers, false)) {
+      check_size("column", numbers.size(), n_rows);
+      column.numbers = numbers.data();
+    } else {
+      const auto codes = nb::cast<Vector<std::int32_t>>(arrays[k], false);
+      check_size("column", codes.size(), n_rows);
+      column.codes = codes.data();
+      column.width = widths[k];
+      const auto [least, most] = std::minmax_element(codes.data(), codes.data() + n_rows);
+      if (n_rows > 0 && (*least < -1 || *most >= column.width)) {
+        throw std::invalid_argument("codes must lie in -1..width-1");
+      }
+    }
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+void check_crosses(const std::vector<TableColumn>& columns, const std::vector<CrossedColumns>& crosses) {
+  for (const CrossedColumns& crossed : crosses) {
+    for (const std::int32_t k : crossed) {
+      if (k < 0 || k >= static_cast<std::int32_t>(columns.size()) || !columns[static_cast<std::size_t>(k)].codes) {
+        throw std::invalid_argument("crosses must name columns of codes");
+      }
+    }
+  }
+}
+
+// A table, and the arrays it looks at.
+struct HeldTable {
+  std::vector<nb::object> arrays;
+  TableRows rows;
+};
+
+template <class T>
+nb::object fill_table(const HeldTable& held, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices,
+                      Buffer<T> data, int n_threads) {
+  check_size("indptr", indptr.size(), held.rows.n_rows() + 1);
+  check_size("indices", indices.size(), indptr.data()[held.rows.n_rows()]);
+  check_size("data", data.size(), indptr.data()[held.rows.n_rows()]);
+  std::vector<std::int64_t> unknown;
+  with_team(n_threads,
+            [&](ThreadTeam& team) { unknown = held.rows.fill(indptr.data(), indices.data(), data.data(), team); });
+  return nb::cast(give_away(std::move(unknown)));
+}
+
+void bind_tables(nb::module_& m) {
+  m.def(
+      "find_crosses",
+      [](std::int64_t n_rows, const std::vector<nb::object>& codes, const std::vector<std::int64_t>& widths,
+         const std::vector<CrossedColumns>& crosses, std::int64_t min_count, int n_threads) {
+        const std::vector<TableColumn> columns = table_columns(codes, widths, n_rows);
+        check_crosses(columns, crosses);
+        std::vector<std::vector<std::int64_t>> found;
+        with_team(n_threads,
+                  [&](ThreadTeam& team) { found = find_crosses(columns, n_rows, crosses, min_count, team); });
+        std::vector<nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>> keys;
+        for (auto& own : found) keys.push_back(give_away(std::move(own)));
+        return keys;
+      },
+      "n_rows"_a, "codes"_a, "widths"_a, "crosses"_a, "min_count"_a, "n_threads"_a,
+      "For each cross the keys, ascending, of the combinations that at least min_count rows have.");
+  nb::class_<HeldTable> table(m, "TableRows");
+  table.def(
+      "__init__",
+      [](HeldTable* self, std::int64_t n_rows, const std::vector<nb::object>& columns,
+         const std::vector<std::int64_t>& widths, const std::vector<CrossedColumns>& crosses,
+         const std::vector<Vector<std::int64_t>>& keys) {
+        std::vector<TableColumn> taken = table_columns(columns, widths, n_rows);
+        check_crosses(taken, crosses);
+        check_size("keys", keys.size(), static_cast<std::int64_t>(crosses.size()));
+        std::vector<TableRows::Cross> made;
+        for (std::size_t k = 0; k < crosses.size(); ++k) {
+          made.push_back({crosses[k], keys[k].data(), static_cast<std::int64_t>(keys[k].size())});
+        }
+        new (self) HeldTable{columns, TableRows(std::move(taken), n_rows, made)};
+      },
+      "n_rows"_a, "columns"_a, "widths"_a, "crosses"_a, "keys"_a,
+      "Columns are float64 numbers or int32 codes; widths count the features of each.");
+  table.def_prop_ro("n_features", [](const HeldTable& t) { return t.rows.n_features(); });
+  table.def(
+      "count",
+      [](const HeldTable& held, Buffer<std::int64_t> indptr, bool single, int n_threads) {
+        check_size("indptr", indptr.size(), held.rows.n_rows() + 1);
+        with_team(n_threads, [&](ThreadTeam& team) {
+          single ? held.rows.count<float>(indptr.data(), team) : held.rows.count<double>(indptr.data(), team);
+        });
+      },
+      "indptr"_a.noconvert(), "single"_a, "n_threads"_a, "Where rows begin; single: entries will be float32.");
+  table.def("fill", &fill_table<float>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+            "n_threads"_a);
+  table.def("fill", &fill_table<double>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
+            "n_threads"_a, "For each cross the rows whose combination has no feature.");
+}
+
 }  // namespace
 
 void bind_data(nb::module_& m) {
@@ -207,6 +311,7 @@ void bind_data(nb::module_& m) {
   bind_partition(m);
   bind_generators(m);
   bind_svmlight(m);
+  bind_tables(m);
 }
 
 }  // namespace blockgreedy

@@ -12,7 +12,14 @@ from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
-MAY_IMPORT_CORE = {"backends/cpu.py", "partition.py", "theory.py", "data/generate.py", "data/svmlight.py"}
+MAY_IMPORT_CORE = {
+    "backends/cpu.py",
+    "partition.py",
+    "theory.py",
+    "data/generate.py",
+    "data/svmlight.py",
+    "data/encode.py",
+}
 EXTRAS = {"matplotlib", "plotly", "cupy", "dask", "mpi4py", "sklearn", "typer", "rich", "pandas"}
 EXTRAS |= {"pyarrow", "pooch", "zstandard"}
 

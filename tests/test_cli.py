@@ -336,7 +336,7 @@ def test_flags_show_no_type_in_the_help():
     for command in (["fit"], ["cv"], ["path"], ["predict"], ["partition"], ["data", "info"]):
         shown = CliRunner(env=ENVIRONMENT).invoke(app, [*command, "--help"]).stdout
         assert "<bool>" not in shown
-        assert "usually" not in shown
+        assert "usual" not in shown
 
 
 @pytest.mark.parametrize("arguments", [("--alpha-ratio", -0.1), ("--alpha", -1), ("--alpha", "nan")])

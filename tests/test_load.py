@@ -46,7 +46,7 @@ def reads(monkeypatch):
 
     module = sys.modules["blockgreedy.data.load"]  # the package has the function under that name
     counted = []
-    for name in ("read_svmlight", "read_table", "read_mtx"):
+    for name in ("read_svmlight", "open_table", "read_mtx"):
         original = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *a, original=original, **k: (counted.append(a[0].name), original(*a, **k))[1]

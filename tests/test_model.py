@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.data.tables import Encoding
+from blockgreedy.data.encoding import Cross, Encoding, Source
 from blockgreedy.model import CrossValidation, Model
 
 
@@ -75,19 +75,20 @@ def test_everything_comes_back(request, kind, suffix, tmp_path):
 def test_cross_validation_and_encodings_come_back(fitted, tmp_path):
     curve = np.linspace(0, 1, 5)
     cross = CrossValidation("roc_auc", curve + 1, curve, curve / 10, curve * 9, 1.5, 1.75, 5)
-    encoding = Encoding((("city=x", ("Köln", "a=b")), ("age", None)))
+    sources = (Source("city=x", ("Köln", "a=b")), Source("age", fill=1.5), Source("hour", ("1",), from_numbers=True))
+    encoding = Encoding(sources, (Cross(("city=x", "hour"), np.array([[1], [0]], dtype=np.int32)),), 2, ("id",))
     model = replace(
         fitted,
         cross_validation=cross,
         encoding=encoding,
-        coefs=fitted.coefs[:3],
+        coefs=fitted.coefs[:5],
         feature_names=encoding.feature_names,
     )
     for suffix in (".npz", ".json"):
         model.save(tmp_path / f"m{suffix}")
         again = Model.load(tmp_path / f"m{suffix}")
         assert again.encoding == encoding
-        assert again.feature_names.tolist() == ["city=x=Köln", "city=x=a=b", "age"]
+        assert again.feature_names.tolist() == ["city=x=Köln", "city=x=a=b", "age", "hour=1", "city=x=a=b × hour=1"]
         for name in ("scoring", "alpha_min", "alpha_1se", "n_folds"):
             assert getattr(again.cross_validation, name) == getattr(cross, name)
         for name in ("alphas", "mean", "std_error", "nonzeros"):

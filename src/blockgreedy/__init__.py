@@ -33,6 +33,7 @@ __all__ = [
     "Problem",
     "Solution",
     "SquaredHingeClassifier",
+    "TableEncoder",
     "Trace",
     "data",
     "diagnose",

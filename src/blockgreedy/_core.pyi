@@ -265,6 +265,30 @@ class SvmlightText:
         Once. None, or the first fault: (line, column, what was expected, what was found).
         """
 
+def find_crosses(n_rows: int, codes: Sequence[object], widths: Sequence[int], crosses: Sequence[Sequence[int]], min_count: int, n_threads: int) -> list[Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    For each cross the keys, ascending, of the combinations that at least min_count rows have.
+    """
+
+class TableRows:
+    def __init__(self, n_rows: int, columns: Sequence[object], widths: Sequence[int], crosses: Sequence[Sequence[int]], keys: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> None:
+        """
+        Columns are float64 numbers or int32 codes; widths count the features of each.
+        """
+
+    @property
+    def n_features(self) -> int: ...
+
+    def count(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], single: bool, n_threads: int) -> None:
+        """Where rows begin; single: entries will be float32."""
+
+    @overload
+    def fill(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> object: ...
+
+    @overload
+    def fill(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> object:
+        """For each cross the rows whose combination has no feature."""
+
 def cross_products(columns: Matrix, rows: Matrix, tilt: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, seeds: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]: ...
 
 def blocks_touched(matrix: Matrix, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, n_threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...

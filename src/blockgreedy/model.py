@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from blockgreedy.data.dataset import as_names
-from blockgreedy.data.tables import Encoding
+from blockgreedy.data.encoding import Encoding
 from blockgreedy.model_file import CV_ARRAYS, FORMAT, VERSION, read_model, write_model
 from blockgreedy.trace import COLUMNS, WHOLE_COLUMNS, Record, Trace
 

@@ -4,11 +4,11 @@ import contextlib
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import typer
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 import blockgreedy
 from blockgreedy.arguments import non_negative
 from blockgreedy.cli.outputs import Input, Output
-from blockgreedy.cli.shell import WRONG_USE, fail, failures, note, option, warnings_as_lines
+from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
 from blockgreedy.data.dataset import label_text
-from blockgreedy.data.load import cache_of, check_options, kind_of
+from blockgreedy.data.load import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
 from blockgreedy.losses import make_loss
 from blockgreedy.problem import Problem
 
@@ -28,30 +28,68 @@ _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Pr
 FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
 Loss = Literal["auto", "squared", "logistic", "squared_hinge", "huber"]
 _FEW_CLASSES = 20  # whole numbers of so few values may be names of classes
+_ADVISED = 8  # columns in a note
+Dtype = Literal["float32", "float64"]
+IndexBase = Literal["auto", "0", "1"]
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
+
+
+_CATEGORICAL = typer.Option(
+    "--categorical",
+    metavar="COLUMNS",
+    help="Tables: columns of numbers that are categories: a,b or site_* or all (all columns of text, booleans and "
+    "whole numbers). May be repeated.",
+    rich_help_panel="Data",
+)
+_DROP = typer.Option(
+    "--drop",
+    metavar="COLUMNS",
+    help="Tables: columns to leave out: a,b or id_*. May be repeated.",
+    rich_help_panel="Data",
+)
+_CROSS = typer.Option(
+    "--cross",
+    metavar="COLUMNS",
+    help="Tables: a feature for each combination of the categories of A,B; all:2 (all:3): of all pairs (triples) of "
+    "columns. May be repeated.",
+    rich_help_panel="Data",
+)
 
 
 @dataclass(frozen=True)
 class Reading:
     """How files are read."""
 
+    needs_labels: ClassVar[bool] = False
+
     target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
-    categorical: str | None = _of_data(None, "--categorical", "Tables: columns of numbers that are categories: a,b.")
-    dtype: str | None = _of_data(None, "--dtype", "float32 or float64 (usual for text), of the values.")
-    index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
+    categorical: Annotated[list[str] | None, _CATEGORICAL] = None
+    drop: Annotated[list[str] | None, _DROP] = None
+    fill: str | None = _of_data(
+        None,
+        "--fill",
+        "Tables: in place of missing numbers: a number, mean, median, or by column: price=0,age=median.",
+    )
+    cross: Annotated[list[str] | None, _CROSS] = None
+    min_count: int = _of_data(1, "--min-count", "Tables: categories and combinations in fewer rows get no feature.")
+    dtype: Dtype | None = _of_data(
+        None, "--dtype", "Type of the values; float32 halves the memory (default for text: float64).", choices=Dtype
+    )
+    index_base: IndexBase = _of_data(
+        "auto",
+        "--index-base",
+        "Svmlight: the index of the first feature; auto takes 0 if it occurs.",
+        choices=IndexBase,
+    )
     allow_unterminated: bool = _of_data(
         False,
         "--allow-unterminated",
-        "Svmlight: the last line may lack its newline (as in a file cut off).",
+        "Svmlight: accept a last line without newline (by default an error: the file may have been cut off).",
     )
-    cache: bool = _of_data(False, "--cache", "Keep what was read beside the file, for next time.")
+    cache: bool = _of_data(False, "--cache", "Keep a binary copy beside the file, which is read next time.")
 
     def inputs(self, *data: Path, **more: Any) -> list[Input]:
         """The files that are read. Options that are not known, or that these files do not have, end the command."""
-        if self.index_base not in _BASES:
-            fail(f"--index-base {self.index_base} is not known; use auto, 0 or 1", WRONG_USE)
-        if self.dtype not in (None, "float32", "float64"):
-            fail(f"--dtype {self.dtype} is not known; use float32 or float64", WRONG_USE)
         found: list[Input] = []
         for path in data:
             found.append(("the data", path))
@@ -61,6 +99,9 @@ class Reading:
                     found.append(("the labels", Path(self.target)))
                 with failures(code=WRONG_USE):
                     check_options(path, **self._of_files(), **more)
+                    if kind in TABLE_SUFFIXES:
+                        labelled = self.needs_labels or self.target is not None
+                        check_columns(path, target=self.target, labelled=labelled, **self.of_tables())
         return found
 
     def caches(self, *data: Path) -> list[Output]:
@@ -73,11 +114,15 @@ class Reading:
         with warnings_as_lines(UserWarning):
             return load(path, **(asked | more))
 
+    def of_tables(self) -> dict[str, Any]:
+        """What becomes of the columns of a table."""
+        return pick(self, "categorical drop fill cross min_count")
+
     def _of_files(self) -> dict[str, Any]:
         """The options that not every kind of file has."""
         return {
             "target": self.target,
-            "categorical": None if self.categorical is None else self.categorical.split(","),
+            **self.of_tables(),
             "index_base": _BASES[self.index_base],
             "allow_unterminated": self.allow_unterminated,
         }
@@ -100,11 +145,16 @@ class DataOptions(Reading, _OfData):
     """One file, and how it is read."""
 
     def read(self, **more: Any) -> Dataset:
-        return self.read_file(self.data, **more)
+        dataset = self.read_file(self.data, **more)
+        if dataset.code_columns and not getattr(self, "quiet", False):
+            note(codes_advice(dataset.code_columns))
+        return dataset
 
 
 @dataclass(frozen=True)
 class ProblemOptions(DataOptions):
+    needs_labels: ClassVar[bool] = True
+
     loss: Loss = _of_problem(
         "auto", "--loss", "Default: logistic if the labels have two values, else squared.", choices=Loss
     )
@@ -159,6 +209,18 @@ def loss_for(y: NDArray[Any]) -> tuple[str, str]:
 
 def _look_like_classes(values: NDArray[Any]) -> bool:
     return 2 < len(values) <= _FEW_CLASSES and bool(np.all(values == np.round(values)))
+
+
+def codes_advice(columns: Sequence[str]) -> str:
+    """Of columns of numbers whose values look like codes of categories."""
+    shown = list(columns[:_ADVISED])
+    more = f" and {len(columns) - _ADVISED} more" if len(columns) > _ADVISED else ""
+    one = len(columns) == 1
+    return (
+        f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'looks' if one else 'look'} like codes of "
+        f"categories, but {'is' if one else 'are'} taken as numbers. If {'it is' if one else 'they are'} categories: "
+        f"--categorical {shlex.quote(','.join(shown))}"
+    )
 
 
 def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]:

@@ -13,13 +13,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.cli.asked import OfFiles, Reading
+from blockgreedy.cli.asked import OfFiles, Reading, codes_advice
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import THREADS, WRONG_USE, Stdout, fail, failures, option, takes
+from blockgreedy.data.describe import ColumnFacts, describe, to_plain
+from blockgreedy.data.load import TABLE_SUFFIXES, kind_of
 from blockgreedy.data.summary import Summary, summarize
+from blockgreedy.data.tables import open_table
+from blockgreedy.data.treatment import Treatment
 from blockgreedy.files import replacing
 
+MOST_COLUMNS = 60  # of a table that are shown
 _BAR = 20  # characters of the longest bar
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _of_data, _of_output = partial(option, "Data"), partial(option, "Output")
@@ -35,13 +40,26 @@ class InfoOptions(Reading, OfFiles):
     picture: Annotated[Path | None, _PICTURE] = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
 
+    def describe_table(self, path: Path) -> list[ColumnFacts] | None:
+        """The columns of a table, None for another kind of file."""
+        kind, compression = kind_of(path)
+        if kind not in TABLE_SUFFIXES or not path.is_file():
+            return None
+        treatment = Treatment.of(**self.of_tables())
+        table = open_table(
+            path, kind, compression, target=self.target, treatment=treatment, labelled=False, with_dropped=True,
+            n_threads=self.n_threads,
+        )  # fmt: skip
+        return describe(table)
+
 
 @data_app.command()
 @takes(InfoOptions)
 def info(options: InfoOptions) -> None:
     """Show what is in data files: sizes, values, labels, empty and repeated rows and columns, density of the columns.
 
-    Labels are not needed. Repeated columns are those that are multiples of another one.
+    Of a table also every column: its type, distinct and missing values, what it is used as, and its range or most
+    frequent values. Labels are not needed. Repeated columns are those that are multiples of another one.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -58,17 +76,85 @@ def info(options: InfoOptions) -> None:
     )
     if options.picture is not None and len(options.data) > 1:
         fail(f"--picture is of one file, got {len(options.data)}", WRONG_USE)
+    console = Stdout()
     for path in options.data:
         with failures():
-            dataset = options.read_file(path, labelled=False, n_threads=options.n_threads)
+            columns = options.describe_table(path)
+        if columns is not None and not options.as_json:  # shown even if something in them keeps it from being used
+            show_columns(console, str(path), columns)
+        with failures():
+            try:
+                dataset = options.read_file(path, labelled=False, n_threads=options.n_threads)
+            except ValueError as error:
+                if columns is None:
+                    raise
+                _say_unread(options, path, columns, str(error))
+                continue
         with failures(code=WRONG_USE):
             found = summarize(dataset, duplicates=options.duplicates, n_threads=options.n_threads)
         outputs.write("picture", partial(_draw, found=found))
         if options.as_json:
-            typer.echo(json.dumps({"data": str(path), **found.to_dict()}))
+            table = {} if columns is None else {"table": [to_plain(facts) for facts in columns]}
+            typer.echo(json.dumps({"data": str(path), **found.to_dict(), **table}))
         else:
-            show(Stdout(), str(path), found)
+            show(console, str(path), found)
     raise typer.Exit(outputs.code)
+
+
+def _say_unread(options: InfoOptions, path: Path, columns: list[ColumnFacts], why: str) -> None:
+    """A table is described even if it cannot be fitted as it stands; that is when a description is needed."""
+    if options.as_json:
+        typer.echo(json.dumps({"data": str(path), "table": [to_plain(facts) for facts in columns], "error": why}))
+    else:
+        typer.secho(f"Note: the table cannot be fitted as it stands: {why}", err=True, fg="yellow")
+
+
+def show_columns(console: Console, path: str, columns: list[ColumnFacts]) -> None:
+    console.print(Text.assemble((path, "bold"), f": a table with {len(columns):,} columns"), soft_wrap=True)
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("column", overflow="ellipsis", no_wrap=True, max_width=24)
+    table.add_column("type", overflow="ellipsis", no_wrap=True, max_width=12)
+    table.add_column("distinct", justify="right", no_wrap=True)
+    table.add_column("missing", justify="right", no_wrap=True)
+    table.add_column("used as", no_wrap=True)
+    table.add_column("values")  # the only one that gives way where the terminal is narrow
+    for facts in columns[:MOST_COLUMNS]:
+        counts = ("?" if count is None else f"{count:,}" for count in (facts.distinct, facts.missing))
+        table.add_row(
+            facts.name, facts.type, *counts, _use(facts), Text(_content(facts), no_wrap=True, overflow="ellipsis")
+        )
+    console.print(table)
+    if len(columns) > MOST_COLUMNS:
+        console.print(f"… and {len(columns) - MOST_COLUMNS:,} more columns, which --json lists")
+    codes = [facts.name for facts in columns if facts.looks_like_codes]
+    if codes:
+        console.print(f"Advice: {codes_advice(codes)}", soft_wrap=True)
+    unusable = [facts for facts in columns if facts.use == "unusable"]
+    if unusable:
+        name, kind = unusable[0].name, unusable[0].type
+        console.print(f"Advice: {name} is of type {kind}: --drop {name}, or --categorical {name}.", soft_wrap=True)
+    missing = [facts for facts in columns if facts.use == "number" and facts.missing and facts.fill is None]
+    if missing:
+        rule = f"--fill {missing[0].name}=median" if len(missing) == 1 else "--fill median"
+        names = ", ".join(facts.name for facts in missing[:8]) + (" …" if len(missing) > 8 else "")
+        console.print(f"Advice: numbers are missing in {names}. Fill them ({rule}) or --drop them.", soft_wrap=True)
+    console.print("")
+
+
+def _use(facts: ColumnFacts) -> str:
+    if facts.use == "categories":
+        one = facts.n_features == 1
+        rare = f" of {facts.distinct:,}" if facts.distinct is not None and facts.n_features < facts.distinct else ""
+        return f"{facts.n_features:,}{rare} {'category' if one else 'categories'}"
+    if facts.use == "number" and facts.fill is not None:
+        return f"number, fill {facts.fill if isinstance(facts.fill, str) else format(facts.fill, 'g')}"
+    return "cannot be used" if facts.use == "unusable" else facts.use
+
+
+def _content(facts: ColumnFacts) -> str:
+    if facts.span is not None:
+        return f"{facts.span[0]:.6g} … {facts.span[1]:.6g}"
+    return ", ".join(f"{value}: {count:,}" for value, count in facts.frequent)
 
 
 def show(console: Console, path: str, found: Summary) -> None:

@@ -20,7 +20,7 @@ from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, app, end_stdout, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
-from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, kind_of
+from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, check_options, kind_of
 from blockgreedy.files import replacing, replacing_text
 from blockgreedy.model import Model
 
@@ -78,6 +78,7 @@ def predict(options: PredictOptions) -> None:
         model = _chosen(model, options.alpha)
         if options.what == "probabilities" and model.loss != "logistic":
             raise ValueError(f"--what probabilities needs a logistic model; this one has loss {model.loss}")
+        check_options(options.data, **options.of_tables(), encoding=model.encoding)
         stage.code = FAILED
         dataset = _read(options, model)
         if options.score and not dataset.labelled:

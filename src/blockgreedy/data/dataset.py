@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from blockgreedy.data.tables import Encoding
+    from blockgreedy.data.encoding import Encoding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +28,7 @@ class Dataset:
     index_base : of svmlight text: what its first feature is called, 0 or 1
     encoding : of a table: how its columns became features
     labelled : False where the file had no labels and y is all 0
+    code_columns : of a table: columns taken as numbers whose values look like codes of categories
     """
 
     X: Any
@@ -37,6 +38,7 @@ class Dataset:
     index_base: int | None = None
     encoding: Encoding | None = None
     labelled: bool = True
+    code_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if getattr(self.X, "ndim", None) != 2:

@@ -15,23 +15,30 @@ from typing import Any
 import numpy as np
 
 from blockgreedy.data.arrays import read_mtx, read_npy
+from blockgreedy.data.arrow import read_schema
 from blockgreedy.data.dataset import Dataset
+from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.npz import read_npz, write_npz
 from blockgreedy.data.svmlight import IndexBase, read_svmlight
-from blockgreedy.data.tables import Encoding, read_table
+from blockgreedy.data.tables import open_table, plan_table, table_to_dataset
+from blockgreedy.data.treatment import Crosses, Fill, Names, Treatment
 
 SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm", ".txt")
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 TABLE_SUFFIXES = (".parquet", ".arrow", ".feather", ".csv")
 CACHE_SUFFIX = ".cache.npz"
-_CACHE_VERSION = 1  # raised when a file would be read differently than before
+_CACHE_VERSION = 2  # raised when a file would be read differently than before
 
 
 def load(
     path: str | os.PathLike[str],
     *,
     target: str | os.PathLike[str] | None = None,
-    categorical: list[str] | None = None,
+    categorical: Names = None,
+    drop: Names = None,
+    fill: Fill = None,
+    cross: Crosses = None,
+    min_count: int = 1,
     encoding: Encoding | None = None,
     labelled: bool = True,
     dtype: Any = None,
@@ -48,15 +55,25 @@ def load(
     ``.zst``), read by all threads.
     ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers and booleans are a feature per
     column; columns of text and of dictionaries are one-hot encoded straight to sparse, a feature ``column=value`` per
-    value. A missing category (in a CSV: an empty field, NA …) is no feature, a missing number an error.
+    value. A missing category (in a CSV: an empty field, NA …) is encoded as all zeros; a missing number is an error
+    unless ``fill`` says what to put in its place.
     ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a file of their own.
 
     Parameters
     ----------
     target : tables: the column of labels (default: the one named y, label, target or class);
         ``.mtx`` and ``.npy``: a file of labels, ``.npy`` or text with one number per line.
-    categorical : tables: columns of numbers to encode as categories too.
-    encoding : tables: encode as an earlier table was (its ``Dataset.encoding``); values it did not have become zeros.
+    categorical : tables: columns of numbers to encode as categories too: a list, or text such as ``"site,hour"``.
+        Patterns fit several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or
+        whole numbers.
+    drop : tables: columns to leave out, in the same way.
+    fill : tables: what to put in the place of missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or
+        different values for columns: ``"price=0,age=median"`` or a dict. The encoding keeps the values.
+    cross : tables: crosses of columns of categories, with a feature for each combination that occurs:
+        ``"site,hour"``, a list of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
+    min_count : tables: categories and combinations in fewer rows get no feature.
+    encoding : tables: encode as an earlier table was (its ``Dataset.encoding``); categories and combinations that it
+        did not have are encoded as all zeros.
     labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
     dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
     index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless
@@ -66,7 +83,10 @@ def load(
     """
     path = Path(path)
     kind, compression = kind_of(path)
-    check_options(path, target, categorical, index_base, n_features, allow_unterminated)
+    check_options(
+        path, target, categorical, drop, fill, cross, min_count, encoding, index_base, n_features, allow_unterminated
+    )
+    treatment = Treatment.of(categorical, drop, fill, cross, min_count)
     if not path.is_file():
         raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
@@ -80,10 +100,13 @@ def load(
                 allow_unterminated=allow_unterminated, n_threads=n_threads,
             )  # fmt: skip
         if kind in TABLE_SUFFIXES:
-            return read_table(
-                path, kind, compression, target=target, categorical=categorical, encoding=encoding,
-                labelled=labelled, dtype=text_dtype, n_threads=n_threads,
+            table = open_table(
+                path, kind, compression, target=target, treatment=treatment, encoding=encoding, labelled=labelled,
+                n_threads=n_threads,
             )  # fmt: skip
+            return table_to_dataset(
+                table, encoding=encoding, labelled=labelled, dtype=text_dtype, n_threads=n_threads
+            )
         if kind == ".npz":
             return read_npz(path)
         read_matrix = read_mtx if kind == ".mtx" else read_npy
@@ -93,7 +116,7 @@ def load(
         dataset = read()
     else:
         asked: dict[str, Any] = {
-            "target": None if target is None else os.fspath(target), "categorical": categorical,
+            "target": None if target is None else os.fspath(target), **treatment.to_json(),
             "labelled": labelled, "dtype": np.dtype(text_dtype).name, "index_base": index_base,
             "n_features": n_features, "allow_unterminated": allow_unterminated,
         }  # fmt: skip
@@ -121,7 +144,12 @@ def kind_of(path: Path) -> tuple[str, str]:
 def check_options(
     path: Path,
     target: str | os.PathLike[str] | None = None,
-    categorical: list[str] | None = None,
+    categorical: Names = None,
+    drop: Names = None,
+    fill: Fill = None,
+    cross: Crosses = None,
+    min_count: int = 1,
+    encoding: Encoding | None = None,
     index_base: IndexBase = "auto",
     n_features: int | None = None,
     allow_unterminated: bool = False,
@@ -136,6 +164,10 @@ def check_options(
     given: tuple[tuple[str, Any, bool, tuple[str, ...]], ...] = (
         ("target", target, target is not None, (tables, ".mtx", ".npy")),
         ("categorical", categorical, bool(categorical), (tables,)),
+        ("drop", drop, bool(drop), (tables,)),
+        ("fill", fill, fill is not None, (tables,)),
+        ("cross", cross, bool(cross), (tables,)),
+        ("min_count", min_count, min_count != 1, (tables,)),
         ("index_base", index_base, index_base != "auto", (text,)),
         ("n_features", n_features, n_features is not None, (text,)),
         ("allow_unterminated", allow_unterminated, allow_unterminated, (text,)),
@@ -143,6 +175,24 @@ def check_options(
     for name, value, is_given, kinds in given:
         if is_given and owners[kind] not in kinds:
             raise ValueError(f"{name}={value!r} is for {', '.join(kinds)}; it says nothing of {str(path)!r}")
+        if is_given and encoding is not None and name in ("categorical", "drop", "fill", "cross", "min_count"):
+            raise ValueError(f"{name}={value!r} cannot be combined with an encoding, which says how columns are read")
+
+
+def check_columns(path: Path, *, target: str | None = None, labelled: bool = True, **asked: Any) -> None:
+    """Refuses names that are no columns of a table, by its names and types alone: the rows are not read.
+
+    ``asked`` are the options of ``Treatment``. A file that cannot be read is left to whoever reads it.
+    """
+    kind, compression = kind_of(path)
+    treatment = Treatment.of(**asked)
+    if kind not in TABLE_SUFFIXES or not path.is_file():
+        return
+    try:
+        read_schema(path, kind, compression)
+    except ValueError:
+        return
+    plan_table(path, kind, compression, target, treatment, labelled)
 
 
 def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> Dataset:
@@ -157,9 +207,8 @@ def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> D
                 found = read_npz(kept)
                 if about["named"] == (found.feature_names is not None):  # a directory entry can be skipped unnoticed
                     encoding = Encoding.of_json(about["encoding"])
-                    return replace(
-                        found, index_base=about["index_base"], encoding=encoding, labelled=about["labelled"]
-                    )
+                    own = {name: about[name] for name in ("index_base", "labelled")}
+                    return replace(found, encoding=encoding, code_columns=tuple(about["code_columns"]), **own)
         except Exception:  # a changed byte can raise anything; whatever it is, the source is there to be read again
             pass
     dataset = read()
@@ -170,6 +219,7 @@ def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> D
         "index_base": dataset.index_base,
         "encoding": None if dataset.encoding is None else dataset.encoding.to_json(),
         "labelled": dataset.labelled,
+        "code_columns": dataset.code_columns,
         "named": dataset.feature_names is not None,
     }
     try:

@@ -2,6 +2,7 @@
 
 from blockgreedy.estimators.classifiers import LogisticRegression, SquaredHingeClassifier
 from blockgreedy.estimators.cv_models import ElasticNetCV, LassoCV, LogisticRegressionCV
+from blockgreedy.estimators.encoder import TableEncoder
 from blockgreedy.estimators.regressors import ElasticNet, HuberLasso, Lasso
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "LogisticRegression",
     "LogisticRegressionCV",
     "SquaredHingeClassifier",
+    "TableEncoder",
 ]

@@ -1,0 +1,103 @@
+"""TableEncoder: tables that Python holds → sparse matrices, in the form of a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from blockgreedy.data.encode import encode, fit_encoding
+from blockgreedy.data.encoding import Encoding
+from blockgreedy.data.frames import columns_of
+from blockgreedy.data.treatment import Crosses, Fill, Names, Treatment
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """One-hot categories and their crosses, straight to a sparse matrix, as ``load`` makes them of files.
+
+    Tables are data frames of pandas or polars, tables of pyarrow, dicts of arrays, structured arrays and arrays with
+    two dimensions; none of these packages is needed. Columns of text are categories, columns of numbers one feature
+    each. Missing and unseen categories are encoded as all zeros, the latter with a warning that counts them.
+
+    Parameters
+    ----------
+    categorical : columns of numbers that are categories: a list, or text such as ``"site,hour"``. Patterns fit
+        several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or whole numbers.
+    drop : columns to leave out, in the same way.
+    fill : what to put in the place of missing numbers: a number, ``"mean"`` or ``"median"`` of the column in ``fit``,
+        or different values for columns: ``"price=0,age=median"`` or a dict. The default refuses missing numbers.
+    cross : crosses of columns of categories, with a feature for each combination that occurs: ``"site,hour"``, a list
+        of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
+    min_count : categories and combinations in fewer rows of the table that ``fit`` sees get no feature.
+    names : of the columns of an array with two dimensions, which has none itself (default: x0, x1, …).
+    dtype : of the matrix, float64 or float32.
+    n_threads : threads; the default is all that the process may use. The result does not depend on it.
+
+    Attributes
+    ----------
+    encoding : how columns became features; ``load(path, encoding=…)`` reads files in the same way.
+    n_features_in_, feature_names_in_ : the columns of the table that ``fit`` saw.
+    """
+
+    def __init__(
+        self,
+        categorical: Names = None,
+        drop: Names = None,
+        fill: Fill = None,
+        cross: Crosses = None,
+        min_count: int = 1,
+        *,
+        names: list[str] | None = None,
+        dtype: Any = np.float64,
+        n_threads: int | None = None,
+    ) -> None:
+        self.categorical = categorical
+        self.drop = drop
+        self.fill = fill
+        self.cross = cross
+        self.min_count = min_count
+        self.names = names
+        self.dtype = dtype
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        self._fit(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        columns, words = self._fit(X)
+        return encode(columns, self.encoding, dtype=self.dtype, known=words, n_threads=self.n_threads)
+
+    def _fit(self, X: Any) -> tuple[Any, Any]:
+        treatment = Treatment.of(self.categorical, self.drop, self.fill, self.cross, self.min_count)
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype={self.dtype!r} must be float32 or float64")
+        columns = columns_of(X, self.names)
+        plan = treatment.plan({name: column.kind for name, column in columns.items()})
+        self.encoding_, words = fit_encoding([columns[name] for name in plan.roles], plan, n_threads=self.n_threads)
+        self.n_features_in_ = len(columns)
+        self.feature_names_in_ = np.array(list(columns), dtype=object)
+        return columns, words
+
+    def transform(self, X: Any) -> Any:
+        check_is_fitted(self)
+        columns = columns_of(X, self.names)
+        return encode(columns, self.encoding, dtype=self.dtype, n_threads=self.n_threads)
+
+    @property
+    def encoding(self) -> Encoding:
+        check_is_fitted(self)
+        return self.encoding_
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """``price`` for a column of numbers, ``site=a`` for a category, ``site=a × hour=3`` for a combination."""
+        return self.encoding.feature_names.astype(object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        tags.input_tags.two_d_array = True
+        return tags
