@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import log_loss, mean_squared_error, roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score, root_mean_squared_error
 from typer.testing import CliRunner
 
 import blockgreedy as bg
@@ -66,7 +66,7 @@ def test_probabilities_are_those_of_the_estimator(folder, logistic):
     found = np.array([[float(row["p(-1)"]), float(row["p(1)"])] for row in rows])
     assert np.allclose(found, estimator.predict_proba(test.X), atol=1e-5)
     assert np.array_equal(found, model.predict_proba(test.X))  # to the last bit: written as Python writes numbers
-    scores = json.loads(result.stderr.splitlines()[0])
+    scores = json.loads(result.stdout)["scores"]
     assert scores["accuracy"] == estimator.score(test.X, test.y)
     assert scores["roc_auc"] == pytest.approx(roc_auc_score(test.y, found[:, 1]))
     assert scores["log_loss"] == pytest.approx(log_loss(test.y, found))
@@ -152,7 +152,7 @@ def test_tables_with_categories_from_training_to_prediction(folder, clicks):
     result = run(
         "predict", folder / "clicks.npz", folder / "train.parquet", "--target", "clicked", "--score", "--json"
     )
-    assert json.loads(result.stderr)["accuracy"] == estimator.score(features[:400], frame["clicked"][:400])
+    assert json.loads(result.stdout)["scores"]["accuracy"] == estimator.score(features[:400], frame["clicked"][:400])
 
 
 def test_a_path_is_saved_whole_and_predicts_at_the_alpha_asked_for(folder):
@@ -218,8 +218,8 @@ def test_scores_of_regression(folder):
         "predict", folder / "squared.json", folder / "data.npz", "--score", "--json", "--out", folder / "s.csv"
     )
     data, model = bg.load(folder / "data.npz"), bg.Model.load(folder / "squared.json")
-    found = json.loads(result.stderr.splitlines()[0])
-    assert found["mean_squared_error"] == pytest.approx(mean_squared_error(data.y, model.predict(data.X)))
+    found = json.loads(result.stdout)["scores"]
+    assert found["rmse"] == pytest.approx(root_mean_squared_error(data.y, model.predict(data.X)))
     result = run("predict", folder / "squared.json", folder / "data.npz", "--what", "probabilities")
     assert result.exit_code == 2
     assert "needs a logistic model; this one has loss squared" in result.stderr

@@ -229,7 +229,8 @@ def test_verbose_writes_a_line(rng, capsys):
     assert "Lasso: iteration" in capsys.readouterr().err
     bg.LassoCV(verbose=True, n_alphas=5, cv=3).fit(X, y)
     shown = capsys.readouterr().err
-    assert "LassoCV: 15 of 15 points in 3 folds" in shown
+    assert "3 folds: 15 of 15 models, best deviance " in shown
+    assert "the fit of all rows: iteration" in shown
     bg.Lasso(alpha=0.01).fit(X, y)
     assert capsys.readouterr() == ("", "")
 

@@ -79,6 +79,42 @@ def test_a_fold_is_the_model_of_its_training_rows(rng, standardize, weighted):
             assert model.mse_path_[i, k] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("selection", ["min", "1se"])
+def test_out_of_fold_predictions_are_those_of_models_that_did_not_see_the_row(rng, selection):
+    X, y = regression(rng)
+    weights = np.where(np.arange(len(y)) % 7, 1.0, 0.0)
+    folds = list(KFold(4).split(X))
+    model = bg.ElasticNetCV(l1_ratio=[0.5, 1.0], n_alphas=8, cv=folds, selection=selection, **TIGHT)
+    model.fit(X, y, sample_weight=weights)
+    for train, test in folds:
+        alone = bg.ElasticNet(alpha=model.alpha_, l1_ratio=model.l1_ratio_, **TIGHT)
+        predicted = alone.fit(X[train], y[train], sample_weight=weights[train]).predict(X[test])
+        counted = weights[test] > 0
+        np.testing.assert_allclose(model.oof_decision_[test][counted], predicted[counted], atol=1e-4)
+        assert np.all(np.isnan(model.oof_decision_[test][~counted]))
+    scored = weights > 0
+    error = np.mean((y - model.oof_decision_)[scored] ** 2)
+    k = np.flatnonzero(model.cv_results_["alpha"] == model.alpha_)
+    assert error == pytest.approx(-np.max(model.cv_results_["mean_test_score"][k]), rel=1e-6)
+
+
+def test_out_of_fold_predictions_of_classes_and_of_rows_held_out_twice(rng):
+    X, y = labels(rng)
+    offset = rng.normal(size=len(y))
+    model = bg.LogisticRegressionCV(n_alphas=5, cv=3, **TIGHT).fit(X, y, offset=offset)
+    expected = 2 * log_loss(y, 1 / (1 + np.exp(-model.oof_decision_)))
+    assert expected == pytest.approx(-np.max(model.cv_results_["mean_test_score"]), rel=1e-6)
+    several = rng.integers(0, 3, len(y))
+    assert bg.LogisticRegressionCV(n_alphas=3, cv=3).fit(X, several).oof_decision_.shape == (len(y), 3)
+    # held out by two folds, which are equal, or by none
+    rows = np.arange(len(y))
+    twice = [(rows[50:], rows[:50]), (rows[50:], rows[:50])]
+    once = bg.LogisticRegressionCV(n_alphas=5, cv=twice[:1], **TIGHT).fit(X, y)
+    again = bg.LogisticRegressionCV(n_alphas=5, cv=twice, **TIGHT).fit(X, y)
+    np.testing.assert_array_equal(once.oof_decision_, again.oof_decision_)
+    assert np.array_equal(np.isnan(once.oof_decision_), rows >= 50)
+
+
 def test_class_weights_and_classes_are_those_of_the_training_rows(rng):
     X, y = labels(rng)
     cv = StratifiedKFold(3)
@@ -187,8 +223,10 @@ def test_folds_that_end_early_warn(rng):
     X = random_design(rng, 300, 400)
     y = X @ np.r_[np.ones(20), np.zeros(380)] + rng.normal(size=300)
     with (
-        pytest.warns(ConvergenceWarning, match=r"LassoCV: some folds did not converge at some alphas \(max_iter\)"),
-        pytest.warns(ConvergenceWarning, match="LassoCV did not converge: stopped at max_iter=1"),
+        pytest.warns(
+            ConvergenceWarning, match=r"cross-validation: some folds did not converge at some alphas \(max_iter\)"
+        ),
+        pytest.warns(ConvergenceWarning, match="the fit of all rows did not converge: stopped at max_iter=1"),
     ):
         bg.LassoCV(n_alphas=5, max_iter=1, tol=1e-7).fit(X, y)
 

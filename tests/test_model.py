@@ -7,6 +7,8 @@ import json
 import tracemalloc
 import zipfile
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +85,7 @@ def test_cross_validation_and_encodings_come_back(fitted, tmp_path):
         encoding=encoding,
         coefs=fitted.coefs[:5],
         feature_names=encoding.feature_names,
+        support=None,
     )
     for suffix in (".npz", ".json"):
         model.save(tmp_path / f"m{suffix}")
@@ -93,6 +96,126 @@ def test_cross_validation_and_encodings_come_back(fitted, tmp_path):
             assert getattr(again.cross_validation, name) == getattr(cross, name)
         for name in ("alphas", "mean", "std_error", "nonzeros"):
             assert np.array_equal(getattr(again.cross_validation, name), getattr(cross, name))
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def test_files_of_version_1_still_load():
+    fit = Model.load(FIXTURES / "model-1-fit.json")
+    assert fit.predict_proba(np.array([[30.0, 0, 1]]))[0, 1] == pytest.approx(0.4708, abs=1e-4)
+    path, cross = Model.load(FIXTURES / "model-1-path.npz"), Model.load(FIXTURES / "model-1-cv.npz")
+    assert path.nonzeros.tolist() == [0, 15, 39, 44, 48]
+    assert cross.cross_validation.alpha_min == cross.alphas[0]
+    assert cross.cross_validation.fold_scores is None
+    for model in (fit, path, cross):  # what version 2 brought
+        assert (model.quality, model.support, model.criteria) == (None, None, None)
+    with pytest.raises(ValueError, match="alpha='bic': this model has no information criteria; paths of the squared"):
+        path.at("bic")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_quality_support_criteria_and_folds_come_back(fitted, along_a_path, dataset, tmp_path, suffix):
+    quality = fitted.measure(dataset.X, dataset.y, rows="all rows")
+    scores = np.array([[1.0, np.nan], [0.5, 2.0], [0.1, 0.2]])
+    two = np.array([2.0, 1.0])
+    cross = CrossValidation("deviance", two, -two, two, two, 1.0, 2.0, 3, scores)
+    replace(fitted, quality=quality, cross_validation=cross).save(tmp_path / f"m{suffix}")
+    again = Model.load(tmp_path / f"m{suffix}")
+    assert (again.quality.rows, again.quality.n_samples) == ("all rows", 400)
+    assert list(again.quality.scores.items()) == list(quality.scores.items())
+    assert list(again.quality.baseline.items()) == list(quality.baseline.items())
+    assert set(again.quality.curves) == set(quality.curves)
+    assert all(np.array_equal(again.quality.curves[name], curve) for name, curve in quality.curves.items())
+    assert np.array_equal(again.support, fitted.support)
+    assert again.support.dtype == np.int64
+    assert np.array_equal(again.cross_validation.fold_scores, scores, equal_nan=True)
+    along_a_path.save(tmp_path / f"p{suffix}")
+    again = Model.load(tmp_path / f"p{suffix}")
+    assert set(again.criteria) == {"aic", "bic", "ebic"}
+    assert all(np.array_equal(again.criteria[name], along_a_path.criteria[name]) for name in again.criteria)
+    assert again.quality is None
+
+
+def test_support_counts_rows_of_weight_in_which_a_feature_is_not_0():
+    X = np.array([[1.0, 0, 2], [0, 0, 3], [4, 5, 6], [7, 0, 0]])
+    stored_zeros = sp.csc_array(X)
+    stored_zeros.data[0] = 0
+    y = np.array([1.0, 2, 3, 4])
+    for matrix, weights, expected in (
+        (X, None, [3, 1, 3]),
+        (sp.csr_array(X), None, [3, 1, 3]),
+        (stored_zeros, None, [2, 1, 3]),
+        (X, [1, 2, 0, 1], [2, 0, 2]),
+        (sp.csc_array(X), [1, 2, 0, 1], [2, 0, 2]),
+    ):
+        problem = bg.Problem(matrix, y, alpha=0.1, sample_weight=weights)
+        assert Model.of_solution(problem, bg.solve(problem)).support.tolist() == expected
+
+
+def test_a_path_is_read_at_the_choice_of_a_criterion(problem, dataset):
+    path = bg.solve_path(problem, n_alphas=20)
+    model = Model.of_path(path, dataset)
+    for name in ("aic", "bic", "ebic"):
+        k = int(np.argmin(getattr(path, name)()))
+        assert path.recommended(name) == k
+        chosen = model.at(name)
+        assert chosen.alphas.tolist() == [path.alphas[k]]
+        assert chosen.criteria[name].tolist() == [model.criteria[name][k]]
+        assert chosen.at(name).alphas[0] == chosen.alphas[0]
+    assert model.at("ebic").nonzeros[0] < model.at("aic").nonzeros[0]
+    with pytest.raises(ValueError, match="alpha='cp' is not known; use one of 'aic', 'bic', 'ebic'"):
+        model.at("cp")
+    with pytest.raises(ValueError, match="criterion='cp' is not known"):
+        path.recommended("cp")
+
+
+def test_no_criterion_chooses_a_model_that_fits_every_row():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 400))
+    y = X[:, :3] @ [3.0, -2, 2] + 0.5 * rng.normal(size=50)
+    path = bg.solve_path(bg.Problem(X, y, alpha=0.0, fit_intercept=True))
+    assert np.argmin(path.bic()) == len(path) - 1  # as residuals vanish
+    k = path.recommended("bic")
+    assert 3 <= path.nonzeros[k] <= 25
+    model = Model.of_path(path)
+    assert model.at("bic").alphas[0] == path.alphas[k]
+    assert np.array_equal(np.isnan(model.criteria["aic"]), path.degrees_of_freedom > 25)
+
+
+def test_losses_without_a_likelihood_have_no_criteria(dataset):
+    problem = bg.Problem(dataset.X, dataset.y, loss="squared_hinge", alpha=0.0)
+    path = bg.solve_path(problem, n_alphas=3)
+    assert Model.of_path(path).criteria is None
+    with pytest.raises(ValueError, match="loss='squared_hinge' belongs to no likelihood"):
+        path.recommended("bic")
+
+
+def test_settings_tell_when_with_what_and_on_which_kind_of_machine(fitted):
+    date = datetime.fromisoformat(fitted.settings["date"])
+    assert date.tzinfo is not None
+    assert set(fitted.settings["versions"]) == {"python", "blockgreedy", "numpy", "scipy"}
+    assert fitted.settings["versions"]["blockgreedy"] == bg.__version__
+    assert set(fitted.settings["machine"]) == {"cpu", "cores"}
+    assert fitted.settings["command"] == "blockgreedy fit"
+
+
+def test_qualities_that_make_none_are_refused(fitted, dataset, tmp_path):
+    quality = fitted.measure(dataset.X, dataset.y, rows="all rows")
+    replace(fitted, quality=quality).save(tmp_path / "m.json")
+    plain = json.loads((tmp_path / "m.json").read_text())
+    for header, arrays, sentence in (
+        ({"quality": 3}, {}, "quality=3 must be null or a table"),
+        ({"quality": plain["quality"] | {"rows": 1}}, {}, "quality: rows=1 must be a word"),
+        ({"quality": plain["quality"] | {"scores": {"roc_auc": "1"}}}, {}, "must be a table of finite numbers"),
+        ({}, {"quality_roc_tpr": [0.0, 1.0]}, r"quality_roc_tpr has shape \(2,\), expected"),
+        ({}, {"quality_scores_edges": [0.0]}, r"quality_scores_edges has shape \(1,\), expected \(41,\)"),
+        ({}, {"support": [-1] * 600}, r"support\[0\]=-1 must be a number of rows"),
+    ):
+        changed = plain | header | {"arrays": plain["arrays"] | arrays}
+        (tmp_path / "c.json").write_text(json.dumps(changed))
+        with pytest.raises(ValueError, match=sentence):
+            Model.load(tmp_path / "c.json")
 
 
 def test_files_are_readable_without_blockgreedy(fitted, solution, tmp_path):
@@ -173,7 +296,7 @@ def test_other_files_are_refused(tmp_path, fitted, dataset):
     fitted.save(tmp_path / "model.json")
     plain = json.loads((tmp_path / "model.json").read_text())
     for change, message in (
-        ({"version": 99}, "it is of version 99; this blockgreedy reads up to 1"),
+        ({"version": 99}, "it is of version 99; this blockgreedy reads up to 2"),
         ({"format": "other"}, "it is no model"),
         ({"loss": "hinge"}, "loss 'hinge' is not known"),
         ({"n_features": 5}, "cannot be read as a model"),

@@ -13,19 +13,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from blockgreedy.data.dataset import as_names
+from blockgreedy.columns import without_stored_zeros
+from blockgreedy.criteria import CRITERIA, lowest
+from blockgreedy.cross_validation import CrossValidation
 from blockgreedy.data.encoding import Encoding
-from blockgreedy.model_file import CV_ARRAYS, FORMAT, VERSION, read_model, write_model
-from blockgreedy.trace import COLUMNS, WHOLE_COLUMNS, Record, Trace
+from blockgreedy.model_file import read_model, write_model
+from blockgreedy.model_plain import of_plain, to_plain
+from blockgreedy.options import one_of
+from blockgreedy.quality import Quality, measure
+from blockgreedy.surroundings import surroundings
+from blockgreedy.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,27 +44,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CrossValidation:
-    """Scores of held-out rows along the alphas; greater is better."""
-
-    scoring: str
-    alphas: Array
-    mean: Array
-    std_error: Array
-    nonzeros: Array  # mean over the folds
-    alpha_min: float
-    alpha_1se: float
-    n_folds: int
-
-    @property
-    def shown(self) -> Array:
-        """The means as people read them: a deviance is above 0, and lower is better."""
-        return -self.mean if self.scoring == "deviance" else self.mean
-
-    @property
-    def better(self) -> str:
-        return "lower" if self.scoring == "deviance" else "greater"
+__all__ = ["CrossValidation", "Model"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +65,11 @@ class Model:
     deviance_explained: Array | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False)
     cross_validation: CrossValidation | None = field(default=None, repr=False)
+    quality: Quality | None = field(
+        default=None, repr=False
+    )  # how well it predicts, on the most honest rows there are
+    support: NDArray[np.int64] | None = field(default=None, repr=False)  # training rows in which a feature is not 0
+    criteria: Mapping[str, Array] | None = field(default=None, repr=False)  # of a path: aic, bic, ebic at each alpha
 
     # ------------------------------------------------------------------------------------------ from results
 
@@ -129,6 +120,7 @@ class Model:
             gaps=path.gaps,
             statuses=tuple(path.statuses),
             deviance_explained=path.deviance_explained,
+            criteria=path.criteria.to_choose_by(),
             **_common(path.problem, dataset, settings),
         )
 
@@ -149,18 +141,31 @@ class Model:
     def is_classifier(self) -> bool:
         return self.classes is not None
 
-    def at(self, alpha: float) -> Model:
-        """The one of these models whose alpha is nearest, by ratio."""
-        if not alpha > 0:
+    def at(self, alpha: float | str) -> Model:
+        """The one of these models whose alpha is nearest by ratio, or the choice of "aic", "bic" or "ebic"."""
+        if isinstance(alpha, str):
+            k = self._chosen_by(alpha)
+        elif not alpha > 0:
             raise ValueError(f"alpha={alpha!r} must be above 0")
-        with np.errstate(divide="ignore"):
-            k = int(np.argmin(np.abs(np.log(self.alphas / alpha))))
+        else:
+            with np.errstate(divide="ignore"):
+                k = int(np.argmin(np.abs(np.log(self.alphas / alpha))))
         explained = None if self.deviance_explained is None else self.deviance_explained[[k]]
+        criteria = None if self.criteria is None else {name: v[[k]] for name, v in self.criteria.items()}
         return replace(
             self, alphas=self.alphas[[k]], coefs=self.coefs[:, [k]], intercepts=self.intercepts[[k]],
             objectives=self.objectives[[k]], gaps=self.gaps[[k]], statuses=(self.statuses[k],),
-            deviance_explained=explained,
+            deviance_explained=explained, criteria=criteria, quality=self.quality if len(self) == 1 else None,
         )  # fmt: skip
+
+    def _chosen_by(self, criterion: str) -> int:
+        one_of("alpha", criterion, CRITERIA)
+        if self.criteria is None:
+            raise ValueError(
+                f"alpha={criterion!r}: this model has no information criteria; paths of the squared and the logistic "
+                "loss have them (solve_path, blockgreedy path), in files of version 2 or later"
+            )
+        return lowest(criterion, self.criteria[criterion])
 
     @property
     def coef(self) -> Array:
@@ -249,94 +254,27 @@ class Model:
             raise ValueError(f"loss={self.loss!r} gives no probabilities; the logistic loss does")
         return np.column_stack([expit(-decision), expit(decision)])
 
+    def measure(self, X: Any, y: ArrayLike, *, rows: str, sample_weight: ArrayLike | None = None) -> Quality:
+        """How well it predicts y: AUC, log loss, R², … beside those of a constant prediction.
+
+        ``rows`` says which rows these are, for whoever reads the scores: "20 % of the rows, held out".
+        """
+        return measure(self.loss, self.classes, self.decision(X), y, rows=rows, sample_weight=sample_weight)
+
     # ------------------------------------------------------------------------------------------------- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes ``.npz`` or ``.json``, complete or not at all."""
-        write_model(FilePath(path), *self._to_plain())
+        write_model(FilePath(path), *to_plain(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """Reads what ``save`` wrote; nothing in the file is executed, and what makes no model is refused."""
         header, arrays = read_model(FilePath(path))
         try:
-            return cls._of_plain(header, arrays)
+            return cls(**of_plain(header, arrays))
         except ValueError as error:
             raise ValueError(f"{path} cannot be read as a model: {error}") from error
-
-    def _to_plain(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        coefs = sp.csc_array(self.coefs)
-        header: dict[str, Any] = {
-            "format": FORMAT,
-            "version": VERSION,
-            "loss": self.loss,
-            "n_features": self.n_features,
-            "f_null": self.f_null,
-            "statuses": list(self.statuses),
-            "classes": None if self.classes is None else self.classes.tolist(),
-            "index_base": self.index_base,
-            "encoding": None if self.encoding is None else self.encoding.to_json(),
-            "settings": dict(self.settings),
-        }
-        arrays: dict[str, NDArray[Any]] = {
-            "alphas": self.alphas,
-            "indptr": coefs.indptr.astype(np.int64),
-            "features": coefs.indices.astype(np.int64),
-            "weights": coefs.data,
-            "intercepts": self.intercepts,
-            "objectives": self.objectives,
-            "gaps": self.gaps,
-        }
-        if self.feature_names is not None and self.encoding is None:
-            names = as_names(np.asarray(self.feature_names))
-            assert names is not None
-            arrays["feature_names"] = names
-        if self.deviance_explained is not None:
-            arrays["deviance_explained"] = self.deviance_explained
-        if self.trace is not None:
-            arrays |= {f"trace_{name}": self.trace[name] for name in COLUMNS}
-        if self.cross_validation is not None:
-            parts = {f.name: getattr(self.cross_validation, f.name) for f in fields(CrossValidation)}
-            arrays |= {f"cv_{name}": part for name, part in parts.items() if isinstance(part, np.ndarray)}
-            header["cv"] = {name: part for name, part in parts.items() if not isinstance(part, np.ndarray)}
-        return header, arrays
-
-    @classmethod
-    def _of_plain(cls, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Model:
-        encoding = Encoding.of_json(header.get("encoding"))
-        n_features, n_alphas = header["n_features"], len(arrays["alphas"])
-        if encoding is not None and encoding.n_features != n_features:
-            raise ValueError(f"encoding has {encoding.n_features} features, expected {n_features}")
-        coefs = sp.csc_array((arrays["weights"], arrays["features"], arrays["indptr"]), shape=(n_features, n_alphas))
-        trace = None
-        if f"trace_{COLUMNS[0]}" in arrays:
-            columns = [
-                arrays[f"trace_{name}"].astype(int if name in WHOLE_COLUMNS else float).tolist() for name in COLUMNS
-            ]
-            trace = Trace([Record(*row) for row in zip(*columns, strict=True)])
-        cross = None
-        if header.get("cv") is not None:
-            own = {name.removeprefix("cv_"): arrays[name] for name in CV_ARRAYS}
-            parts = header["cv"] | own
-            cross = CrossValidation(**{f.name: parts[f.name] for f in fields(CrossValidation)})
-        return cls(
-            loss=header["loss"],
-            alphas=arrays["alphas"],
-            coefs=coefs,
-            intercepts=arrays["intercepts"],
-            objectives=arrays["objectives"],
-            gaps=arrays["gaps"],
-            statuses=tuple(header["statuses"]),
-            f_null=float(header["f_null"]),
-            classes=None if header["classes"] is None else np.array(header["classes"]),
-            feature_names=arrays.get("feature_names") if encoding is None else encoding.feature_names,
-            index_base=header["index_base"],
-            encoding=encoding,
-            settings=header["settings"],
-            deviance_explained=arrays.get("deviance_explained"),
-            trace=trace,
-            cross_validation=cross,
-        )
 
 
 def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -344,7 +282,8 @@ def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, An
         "loss": problem.loss.name,
         "f_null": problem.null_model.objective,
         "classes": problem.classes,
-        "settings": dict(settings or {}),
+        "support": _support(problem),
+        "settings": dict(settings or {}) | surroundings(),
         **(
             {}
             if dataset is None
@@ -355,3 +294,15 @@ def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, An
             }
         ),
     }
+
+
+def _support(problem: Problem) -> NDArray[np.int64]:
+    """In how many rows each feature is not 0. Rows of weight 0 do not count."""
+    columns: Any = without_stored_zeros(problem.X)
+    counted = None if problem.row_weights is None or np.all(problem.row_weights) else problem.row_weights > 0
+    if isinstance(columns, np.ndarray):
+        return np.asarray(np.count_nonzero(columns if counted is None else columns[counted], axis=0), dtype=np.int64)
+    if counted is None:
+        return np.asarray(np.diff(columns.indptr), dtype=np.int64)
+    before = np.append(0, np.cumsum(counted[columns.indices]))
+    return np.asarray(np.diff(before[columns.indptr]), dtype=np.int64)

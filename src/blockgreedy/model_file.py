@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.criteria import CRITERIA
 from blockgreedy.files import replacing
 from blockgreedy.losses import LOSSES
+from blockgreedy.quality import CURVES
 from blockgreedy.trace import COLUMNS, WHOLE_COLUMNS
 
-FORMAT, VERSION = "blockgreedy-model", 1
+FORMAT, VERSION = "blockgreedy-model", 2
 SUFFIXES = (".npz", ".json")
 Arrays = dict[str, NDArray[Any]]
 Described = Callable[[str], tuple[tuple[int, ...], Any] | None]  # shape and dtype of an array, or None
@@ -35,9 +37,15 @@ _BROKEN = (
 )
 _PER_ALPHA = ("intercepts", "objectives", "gaps")
 _TRACE = tuple(f"trace_{name}" for name in COLUMNS)
-CV_ARRAYS = ("cv_alphas", "cv_mean", "cv_std_error", "cv_nonzeros")
-_TEXTS, _WHOLE = ("feature_names",), ("indptr", "features")  # arrays that do not hold floats
-_ARRAYS = (*_TEXTS, *_WHOLE, "alphas", "weights", *_PER_ALPHA, "deviance_explained", *_TRACE, *CV_ARRAYS)
+_CV = ("cv_alphas", "cv_mean", "cv_std_error", "cv_nonzeros")
+_FOLD_SCORES = "cv_fold_scores"  # the only one with two dimensions
+_CRITERIA = tuple(f"criteria_{name}" for name in CRITERIA)
+_CURVES = tuple(f"quality_{name}" for name in CURVES)
+_TEXTS, _WHOLE = ("feature_names",), ("indptr", "features", "support")  # arrays that do not hold floats
+_ARRAYS = (
+    *(*_TEXTS, *_WHOLE, "alphas", "weights", *_PER_ALPHA, "deviance_explained"),
+    *(*_CRITERIA, *_TRACE, *_CV, _FOLD_SCORES, *_CURVES),
+)
 _NOT_FINITE = ("nan", "inf", "-inf")  # as .json has them
 _MISSING = object()
 
@@ -140,22 +148,17 @@ def _check_header(header: Mapping[str, Any], shape: tuple[int, ...]) -> None:
     statuses = expect("statuses", lambda v: isinstance(v, list) and all(isinstance(s, str) for s in v), "words")
     if shape != (len(statuses),):
         raise ValueError(f"there are {len(statuses)} statuses for {math.prod(shape)} alphas")
-    if header.get("cv") is not None:
-        _check_cv(header["cv"])
+    for table, wanted in _TABLES.items():
+        if header.get(table) is not None:
+            _check_table(table, header[table], wanted)
 
 
-def _check_cv(cv: Any) -> None:
-    if not isinstance(cv, dict):
-        raise ValueError(f"cv={_short(cv)} must be null or a table of names and values")
-    wanted: dict[str, tuple[Callable[[Any], bool], str]] = {
-        "scoring": (lambda v: isinstance(v, str), "a word"),
-        "alpha_min": (_is_number, "a number"),
-        "alpha_1se": (_is_number, "a number"),
-        "n_folds": (_is_whole, "a whole number"),
-    }
+def _check_table(table: str, found: Any, wanted: Mapping[str, tuple[Callable[[Any], bool], str]]) -> None:
+    if not isinstance(found, dict):
+        raise ValueError(f"{table}={_short(found)} must be null or a table of names and values")
     for name, (good, accepted) in wanted.items():
-        if not good(cv.get(name)):
-            raise ValueError(f"cv: {name}={_short(cv.get(name))} must be {accepted}")
+        if not good(found.get(name)):
+            raise ValueError(f"{table}: {name}={_short(found.get(name))} must be {accepted}")
 
 
 def _checked(header: dict[str, Any], described: Described, read: Read) -> Arrays:
@@ -167,14 +170,25 @@ def _checked(header: dict[str, Any], described: Described, read: Read) -> Arrays
     n_alphas, n_features = alphas[0][0], header["n_features"]
     shapes: dict[str, tuple[int, ...]] = {"alphas": (n_alphas,), "indptr": (n_alphas + 1,)}
     shapes |= dict.fromkeys(_PER_ALPHA, (n_alphas,))
-    shapes |= {"deviance_explained": (n_alphas,)} if described("deviance_explained") else {}
-    shapes |= {"feature_names": (n_features,)} if described("feature_names") else {}
-    for names, is_there in ((_TRACE, described(_TRACE[0])), (CV_ARRAYS, header.get("cv") is not None)):
+    optional: dict[str, tuple[int, ...]] = {"deviance_explained": (n_alphas,)}
+    optional |= {"feature_names": (n_features,), "support": (n_features,)}
+    shapes |= {name: shape for name, shape in optional.items() if described(name)}
+    shapes |= dict.fromkeys(_CRITERIA, (n_alphas,)) if described(_CRITERIA[0]) else {}
+    for names, is_there in ((_TRACE, described(_TRACE[0])), (_CV, header.get("cv") is not None)):
         first = described(names[0]) if is_there else None
         if first is not None:
             shapes |= dict.fromkeys(names, (math.prod(first[0]),))
         elif is_there:
             raise ValueError(f"{names[0]} is missing")
+    if header.get("cv") is not None and described(_FOLD_SCORES):
+        shapes[_FOLD_SCORES] = (header["cv"]["n_folds"], *shapes[_CV[0]])
+    if header.get("quality") is not None:
+        for name, (leader, longer) in CURVES.items():
+            if described(f"quality_{name}"):
+                first = described(f"quality_{leader}")
+                if first is None:
+                    raise ValueError(f"quality_{leader} is missing")
+                shapes[f"quality_{name}"] = (math.prod(first[0]) + longer,)
     arrays = _read_all(shapes, described, read)
     ends = arrays["indptr"]
     if ends[0] != 0 or np.any(np.diff(ends) < 0):
@@ -207,6 +221,8 @@ def _check_values(arrays: Arrays, n_features: int) -> None:
         if f"trace_{name}" in arrays:
             column = arrays[f"trace_{name}"]
             _every(f"trace_{name}", column, lambda v: np.isfinite(v) & (v == np.floor(v)), "a whole number")
+    if "support" in arrays:
+        _every("support", arrays["support"], lambda v: v >= 0, "a number of rows")
     features, ends = arrays["features"], arrays["indptr"]
     _every("features", features, lambda v: (v >= 0) & (v < n_features), f"one of the {n_features:,} features, from 0")
     column = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
@@ -230,6 +246,31 @@ def _is_whole(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(_is_number(v) and math.isfinite(v) for v in value.values())
+
+
+# The parts of the header that a model may have, what they hold, and what is accepted.
+_TABLES: dict[str, dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "cv": {
+        "scoring": (_is_word, "a word"),
+        "alpha_min": (_is_number, "a number"),
+        "alpha_1se": (_is_number, "a number"),
+        "n_folds": (_is_whole, "a whole number"),
+    },
+    "quality": {
+        "rows": (_is_word, "a word"),
+        "n_samples": (_is_whole, "a whole number"),
+        "scores": (_are_scores, "a table of finite numbers"),
+        "baseline": (_are_scores, "a table of finite numbers"),
+    },
+}
 
 
 def _are_classes(value: Any) -> bool:
@@ -278,12 +319,16 @@ def _json(plain: dict[str, Any]) -> str:
 
 def _numbers(values: NDArray[Any]) -> list[Any]:
     """For JSON, which has no nan and no inf."""
+    if values.ndim > 1:
+        return [_numbers(row) for row in values]
     return [v if not isinstance(v, float) or math.isfinite(v) else str(v) for v in values.tolist()]
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:
     if not isinstance(values, list):
         raise ValueError(f"{name} must be a list, got {_short(values)}")
+    if name == _FOLD_SCORES and values:
+        return np.array([_array(f"{name}[{k}]", row) for k, row in enumerate(values)])
     kind = _kind(name)
     for k, value in enumerate(values):
         if not kind.of_json(value):

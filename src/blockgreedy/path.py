@@ -19,8 +19,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
+from blockgreedy.criteria import CRITERIA, Criteria, lowest
 from blockgreedy.guard import guard
-from blockgreedy.options import flag, may_call, number, shown, whole
+from blockgreedy.options import flag, may_call, number, one_of, shown, whole
 from blockgreedy.problem import Problem
 from blockgreedy.reals import real_array
 from blockgreedy.solve import Solution, check_limits, solve
@@ -141,20 +142,39 @@ class Path:
 
     def aic(self) -> Array:
         """Akaike's criterion: −2 log-likelihood + 2 degrees of freedom; the lowest is the choice."""
-        return self._minus_two_log_likelihood() + 2.0 * self.degrees_of_freedom
+        return self.criteria.aic()
 
     def bic(self) -> Array:
         """Schwarz's criterion: −2 log-likelihood + log(n) degrees of freedom."""
-        return np.asarray(self._minus_two_log_likelihood() + np.log(self._n_rows()) * self.degrees_of_freedom)
+        return self.criteria.bic()
 
     def ebic(self, gamma: float = 0.5) -> Array:
         """BIC + 2·gamma·log(p choose nonzeros): for more features than samples (Chen and Chen 2008)."""
-        from scipy.special import gammaln
-
         if not 0 <= number("gamma", gamma) <= 1:
             raise ValueError(f"gamma={gamma!r} must lie in 0..1; 0 is bic()")
-        p, k = self.problem.n_features, self.nonzeros
-        return np.asarray(self.bic() + 2 * gamma * (gammaln(p + 1) - gammaln(k + 1) - gammaln(p - k + 1)))
+        return self.criteria.ebic(gamma)
+
+    @property
+    def criteria(self) -> Criteria:
+        """AIC, BIC and EBIC of the models of the path."""
+        weights = self.problem.row_weights  # rows of weight 0 are none
+        n_rows = float(self.problem.n_samples if weights is None else np.count_nonzero(weights))
+        sizes = self.problem.n_features, self._each("loss"), self.nonzeros, self.degrees_of_freedom
+        return Criteria(self.problem.loss.name, n_rows, *sizes)
+
+    def recommended(self, criterion: str = "bic") -> int:
+        """The position on the path of the lowest "aic", "bic" or "ebic".
+
+        Least-squares models with more than half as many weights as there are rows are not considered: as a model
+        comes to fit every row exactly, every criterion falls without bound.
+        """
+        one_of("criterion", criterion, CRITERIA)
+        if not self.points:
+            raise ValueError("the path has no points")
+        values = self.criteria.to_choose_by()
+        if values is None:
+            raise ValueError(f"loss={self.problem.loss.name!r} belongs to no likelihood; squared and logistic do")
+        return lowest(criterion, values[criterion])
 
     def with_nonzeros(self, k: int) -> int:
         """The position on the path with about k nonzero weights: the nearest count, the first of equal ones."""
@@ -210,20 +230,6 @@ class Path:
         facts += [("seconds", f"{self.seconds:.3g}")]
         draw = self.plot if np.any(self.nonzeros) else None
         return notebook_html("Path", facts, "Weights and nonzeros against alpha", draw)
-
-    def _n_rows(self) -> float:
-        """Samples; rows of weight 0 are none."""
-        weights = self.problem.row_weights
-        return float(self.problem.n_samples if weights is None else np.count_nonzero(weights))
-
-    def _minus_two_log_likelihood(self) -> Array:
-        n, loss = self._n_rows(), self._each("loss")
-        if self.problem.loss.name == "logistic":
-            return 2 * n * loss
-        if self.problem.loss.name == "squared":
-            with np.errstate(divide="ignore"):
-                return n * np.log(2 * loss)  # the variance is estimated too; constants left out
-        raise ValueError(f"loss={self.problem.loss.name!r} belongs to no likelihood; squared and logistic do")
 
 
 def solve_path(

@@ -14,7 +14,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-import blockgreedy
 from blockgreedy.arguments import non_negative
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
@@ -23,6 +22,7 @@ from blockgreedy.data.dataset import label_text
 from blockgreedy.data.load import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
 from blockgreedy.losses import make_loss
 from blockgreedy.problem import Problem
+from blockgreedy.surroundings import surroundings
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
 FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
@@ -262,7 +262,7 @@ def settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a saved model says of how it was made."""
     command = shlex.join(["blockgreedy", *sys.argv[1:]])
     facts = {name: _readable(value) for name, value in facts.items()}
-    return {"command": _readable(command), "blockgreedy": blockgreedy.__version__, **finite(facts)}
+    return {"command": _readable(command), **finite(facts), **surroundings()}
 
 
 def _readable(value: Any) -> Any:

@@ -22,6 +22,7 @@ from blockgreedy.cli.asked import (
     show_files,
 )
 from blockgreedy.cli.outputs import Outputs, model_output, report_output
+from blockgreedy.cli.scores import score_facts, show_elided, show_scores, some_of
 from blockgreedy.cli.shell import (
     ALPHAS,
     EPS,
@@ -30,11 +31,12 @@ from blockgreedy.cli.shell import (
     THREADS,
     TOL,
     WRONG_USE,
-    Stdout,
+    Results,
     app,
     failures,
     option,
     takes,
+    waiting,
     warnings_as_lines,
 )
 from blockgreedy.data import Dataset
@@ -42,11 +44,11 @@ from blockgreedy.model import CrossValidation, Model
 from blockgreedy.options import whole
 from blockgreedy.path import check_grid, check_ratio
 from blockgreedy.problem import Problem
+from blockgreedy.quality import Quality, measure
 from blockgreedy.solve import check_limits
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
 Selection = Literal["min", "1se"]
-_SHOWN = 12
 _ESTIMATORS = {"squared": "ElasticNetCV", "logistic": "LogisticRegressionCV"}
 
 
@@ -117,7 +119,8 @@ def cv(options: CvOptions) -> None:
         *options.caches(options.data),
     )
     with failures("interrupted before an alpha was finished in all folds; nothing was saved") as stage:
-        dataset = options.read(n_threads=options.n_threads)
+        with waiting(f"reading {options.data}", options.quiet):
+            dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         problem = options.make_problem(dataset)  # before the work: it refuses more than two classes
         estimator = _estimator(options, problem)
@@ -135,7 +138,8 @@ def cv(options: CvOptions) -> None:
         why = "interrupted" if estimator.status_ == "interrupted" else "out of time"
         message = f"{why}: only {covered} of {asked_for} alphas are finished in all folds; the choice is among them"
         typer.secho(message, err=True, fg="yellow")
-    model = _model(problem, estimator, dataset, cross)
+    quality = _quality(problem, estimator, dataset, options.folds)
+    model = replace(_model(problem, estimator, dataset, cross), quality=quality)
     facts = {
         **data_facts(options.data, dataset, problem),
         "loss": problem.loss.name,
@@ -156,10 +160,12 @@ def cv(options: CvOptions) -> None:
     if options.as_json:
         curve: dict[str, Any] = {name: numbers(getattr(cross, name)) for name in ("alphas", "std_error", "nonzeros")}
         curve |= {"mean": numbers(cross.shown), "better": cross.better}
-        typer.echo(json.dumps(finite(facts) | {"curve": curve}))
+        typer.echo(json.dumps(finite(facts) | {"curve": curve, "quality": score_facts(quality)}))
     else:
-        console = Stdout()
+        console = Results()
         _show(console, facts, cross)
+        console.print()
+        show_scores(console, quality, problem.classes)
         show_files(console, outputs.written)
     raise typer.Exit(outputs.code or code)
 
@@ -183,7 +189,13 @@ def _cross_validation(options: CvOptions, estimator: Any) -> CrossValidation:
         for name in ("alpha", "mean_test_score", "std_error", "mean_nonzeros")
     )
     alpha_min, alpha_1se = float(estimator.alpha_min_), float(estimator.alpha_1se_)
-    return CrossValidation(options.scoring, alphas, mean, error, nonzeros, alpha_min, alpha_1se, options.folds)
+    folds = np.asarray(estimator.score_path_.T[:, finished], dtype=np.float64)
+    return CrossValidation(options.scoring, alphas, mean, error, nonzeros, alpha_min, alpha_1se, options.folds, folds)
+
+
+def _quality(problem: Problem, estimator: Any, dataset: Dataset, folds: int) -> Quality:
+    rows = f"the held-out rows of {folds}-fold cross-validation, each predicted by the model that had not seen it"
+    return measure(problem.loss.name, problem.classes, estimator.oof_decision_, dataset.y, rows=rows)
 
 
 def _model(problem: Problem, estimator: Any, dataset: Dataset, cross: CrossValidation) -> Model:
@@ -202,9 +214,8 @@ def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
     marks = {cross.alpha_min: "min", cross.alpha_1se: "1se"}
     if cross.alpha_min == cross.alpha_1se:
         marks = {cross.alpha_min: "min, 1se"}
-    evenly = np.linspace(0, len(cross.alphas) - 1, min(_SHOWN, len(cross.alphas))).round().astype(int)
-    chosen = [k for k, alpha in enumerate(cross.alphas) if alpha in marks]
-    for k in sorted({*evenly.tolist(), *chosen}):
+    shown = some_of(len(cross.alphas), [k for k, alpha in enumerate(cross.alphas) if alpha in marks])
+    for k in shown:
         mark = marks.get(cross.alphas[k], "")
         table.add_row(
             f"{cross.alphas[k]:.4g}", f"{cross.shown[k]:.5g}", f"{cross.std_error[k]:.2g}",
@@ -213,6 +224,7 @@ def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
     size = f"{f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros"
     console.print(f"{f['data']}: {size}; {f['loss']}, {f['folds']} folds", highlight=False)
     console.print(table)
+    show_elided(console, len(cross.alphas), len(shown), "--json prints all")
     gap = f"relative gap {f['gap'] / f['f_null']:.1e}" if f["f_null"] else "gap 0"
     chosen_one = f"alpha {f['alpha']:.4g} ({f['selection']}): {f['nonzeros']:,} of {f['n_features']:,} features"
     style = "green" if f["status"] == "converged" else "yellow"

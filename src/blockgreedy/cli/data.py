@@ -14,7 +14,7 @@ from rich.table import Table
 
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, App, Stdout, app, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, App, Results, app, fail, failures, option, takes
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetch import cache_folder, fetch, fetched
@@ -226,7 +226,7 @@ def _list(options: FetchOptions) -> None:
         known = entry.checksum.split(":")[0] if entry.checksum else ""
         here = "" if fetched(entry.name, options.folder) is None else "yes"
         table.add_row(entry.name, f"{entry.n_samples:,}", f"{entry.n_features:,}", nonzeros, known, here)
-    console = Stdout()
+    console = Results()
     console.print(table, "")
     console.print(
         f"Files of the LIBSVM collection, kept in {cache_folder(options.folder)}. Those without a published checksum "

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.outputs import Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Stdout, app, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
 from blockgreedy.diagnose import diagnose as diagnose_blocks
@@ -77,7 +77,7 @@ def diagnose(options: DiagnoseOptions) -> None:
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict(), "seconds": seconds}))
         else:
-            _print(Stdout(), str(path), found, seconds)
+            _print(Results(), str(path), found, seconds)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,13 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import typer
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.constrain import Constrain
@@ -32,12 +33,13 @@ from blockgreedy.cli.asked import (
     settings_of,
 )
 from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
+from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
 from blockgreedy.cli.shell import (
     NOT_CONVERGED,
     THREADS,
     TOL,
     WRONG_USE,
-    Stdout,
+    Results,
     app,
     failures,
     note,
@@ -50,6 +52,7 @@ from blockgreedy.model import Model
 from blockgreedy.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
+from blockgreedy.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.risk import ConvergenceRiskWarning
 from blockgreedy.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
 from blockgreedy.trace import Record
@@ -80,7 +83,7 @@ class FitOptions(ProblemOptions):
         "auto", "--method", "auto is the fast default solver; the others are the paper's.", choices=Method
     )
     n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks, B (default for the paper's methods: 32).")
-    seed: int = _of_method(0, "--seed", "Seed of everything random: blocks, and which of them an iteration takes.")
+    seed: int = _of_method(0, "--seed", "Seed of everything random: rows of --holdout, blocks and their choice.")
     n_threads: int | None = _of_method(None, "--threads", THREADS)
 
     # None leaves the choice to the library, which refuses these with the default method.
@@ -111,6 +114,10 @@ class FitOptions(ProblemOptions):
     tol: float = _of_stopping(1e-4, "--tol", TOL)
     max_iter: int | None = _of_stopping(None, "--max-iter", "Stop after this many iterations.")
     max_seconds: float | None = _of_stopping(None, "--max-seconds", "Stop after this many seconds.")
+
+    holdout: float | None = _of_output(
+        None, "--holdout", "Leave this share of the rows (such as 0.2) out of the fit and score the model on them."
+    )
 
     model: ModelOption = None
     report: ReportOption = None
@@ -210,6 +217,7 @@ def fit(options: FitOptions) -> None:
     [bold]Examples[/]
     [cyan]blockgreedy fit reuters.svm --alpha-ratio 0.01 --model model.npz --report run.html[/]
     [cyan]blockgreedy fit clicks.csv --target clicked --categorical all --alpha 1e-5[/]
+    [cyan]blockgreedy fit data.npz --alpha 1e-4 --holdout 0.2[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
@@ -222,21 +230,36 @@ def fit(options: FitOptions) -> None:
         Output("--trace", options.trace, "the trace"),
         *options.caches(options.data),
     )
+    check_share(options.holdout)
     progress = Progress(options.tol)
     with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):
         dataset = options.read(n_threads=options.n_threads)
         progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
+        scored, rows = dataset, ON_TRAINING_ROWS
+        if options.holdout is not None:
+            dataset, scored = split(dataset, options.holdout, options.seed)
+            rows = held_out_words(options.holdout)
         problem = _problem(options, dataset)
         progress.f_null = problem.null_model.objective
         solution = solve(problem, callback=progress.see, **_with_partition(options))
+        decision = np.asarray(scored.X @ solution.coef, dtype=np.float64) + solution.intercept
+        quality = measure(problem.loss.name, problem.classes, decision, scored.y, rows=rows)
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
     facts = _facts(options, dataset, problem, solution)
-    outputs.write_model(lambda: Model.of_solution(problem, solution, dataset, settings_of(facts)))
+    outputs.write_model(
+        lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
+    )
     if options.as_json:
-        typer.echo(json.dumps(finite(facts)))
+        typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))
     else:
-        Stdout().print(_summary(facts, outputs.written))
+        console = Results()
+        console.print(_summary(facts, outputs.written))
+        console.print()
+        show_scores(console, quality, problem.classes)
+        if options.holdout is not None:
+            rest = f"The model was fitted on the other {problem.n_samples:,} rows."
+            console.print(f"{rest} Fit without --holdout to use all rows.", style="dim", highlight=False)
     raise typer.Exit(outputs.code or code)
 
 
@@ -269,7 +292,8 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
         **data_facts(options.data, dataset, problem),
         **pick(problem, "alpha alpha_max l2 fit_intercept standardize"),
         "loss": problem.loss.name,
-        **pick(options, "target positive method tol"),
+        **pick(options, "target positive method tol holdout"),
+        **({} if options.holdout is None else {"seed": options.seed}),
         **_family_facts(options, problem, solution),
         "n_threads": resolve_threads(options.n_threads),
         **pick(solution, "status message objective gap"),
@@ -302,8 +326,9 @@ def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
     extras = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
     extras += (", intercept" if f["fit_intercept"] else "") + (", standardised" if f["standardize"] else "")
     rate = f" ({f['n_iter'] / f['seconds']:,.0f} per second)" if f["seconds"] > 0 else ""
+    left_out = f" (without the {100 * f['holdout']:g} % held out)" if f["holdout"] is not None else ""
     rows = {
-        "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros",
+        "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros{left_out}",
         "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({ratio}){extras}",
         "method": f"{f['method']}; threads {f['n_threads']}",
     }

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from blockgreedy.cli.asked import DataOptions, ReportOption, settings_of
 from blockgreedy.cli.outputs import Output, Outputs, report_output
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Stdout, app, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, failures, option, takes
 from blockgreedy.columns import as_columns
 from blockgreedy.data import Dataset
 from blockgreedy.files import replacing
@@ -80,7 +80,7 @@ def partition(options: PartitionOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps({"data": str(options.data), **described, "seconds": seconds, **written}))
         raise typer.Exit(outputs.code)
-    console = Stdout()
+    console = Results()
     console.print(_table(described) if made.n_blocks <= _MOST_ROWS else "", _summary(described, dataset, seconds))
     for name, file in written.items():
         console.print(f"{name}: {file}")

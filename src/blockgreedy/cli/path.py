@@ -1,5 +1,6 @@
 """``blockgreedy path``: the models of one problem along descending alphas."""
 
+import contextlib
 import csv
 import json
 from dataclasses import dataclass
@@ -7,7 +8,6 @@ from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,6 +24,7 @@ from blockgreedy.cli.asked import (
     show_files,
 )
 from blockgreedy.cli.outputs import Output, Outputs, model_output, report_output
+from blockgreedy.cli.scores import show_elided, some_of
 from blockgreedy.cli.shell import (
     ALPHAS,
     EPS,
@@ -33,11 +34,12 @@ from blockgreedy.cli.shell import (
     THREADS,
     TOL,
     WRONG_USE,
-    Stdout,
+    Results,
     app,
     failures,
     option,
     takes,
+    waiting,
 )
 from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
@@ -47,7 +49,6 @@ from blockgreedy.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
 _CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", rich_help_panel="Output")
-_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,9 @@ class PathOptions(ProblemOptions):
 def path(options: PathOptions) -> None:
     """Fit models along a path of alphas, from sparse to dense, each with a proof of its accuracy.
 
-    Ctrl-C ends the path; the models so far are reported and saved.
+    Ctrl-C ends the path; the models so far are reported and saved. For the squared and the logistic loss the alphas
+    that BIC and EBIC recommend are marked: the lowest sum of misfit and a penalty for each nonzero weight. Take EBIC
+    where there are more features than rows.
 
     Exit codes: 0 converged or ended as asked for, 3 not converged, 2 wrong use, 1 any other error.
 
@@ -109,7 +112,8 @@ def path(options: PathOptions) -> None:
         *options.caches(options.data),
     )
     with failures(NO_POINT) as stage:
-        dataset = options.read(n_threads=options.n_threads)
+        with waiting(f"reading {options.data}", options.quiet):
+            dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         problem = options.make_problem(dataset)
         with progress_bar(options.quiet) as bar:
@@ -131,13 +135,16 @@ def path(options: PathOptions) -> None:
         **pick(found, "status message seconds"),
         "n_alphas": len(found),
     }
+    best = recommended(found)
     outputs.write("csv", lambda file: write_csv(file, found))
     outputs.write_model(lambda: Model.of_path(found, dataset, settings_of(facts)))
     if options.as_json:
-        typer.echo(json.dumps(finite(facts) | {"points": [finite(row) for row in rows_of(found)]}))
+        typer.echo(
+            json.dumps(finite(facts) | {"recommended": best, "points": [finite(row) for row in rows_of(found)]})
+        )
     else:
-        console = Stdout()
-        show(console, found, facts)
+        console = Results()
+        show(console, found, facts, best)
         show_files(console, outputs.written)
     raise typer.Exit(outputs.code or code)
 
@@ -153,15 +160,27 @@ def progress_bar(quiet: bool) -> Progress:
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
     explained = path.deviance_explained.tolist()
+    criteria = path.criteria.to_choose_by() or {}
     return [
         {
             "alpha": point.alpha,
             "nonzeros": len(point.values),
             "deviance_explained": explained[k],
+            **{name: float(values[k]) for name, values in criteria.items()},
             **pick(point, "objective gap intercept n_iter seconds status"),
         }
         for k, point in enumerate(path.points)
     ]
+
+
+def recommended(path: Path) -> dict[str, dict[str, Any]]:
+    """By BIC and EBIC; none where the loss has no likelihood, or no model has few enough weights."""
+    found = {}
+    for name in ("bic", "ebic"):
+        with contextlib.suppress(ValueError):
+            k = path.recommended(name)
+            found[name] = {"position": k, "alpha": path.points[k].alpha, "nonzeros": len(path.points[k].values)}
+    return found
 
 
 def write_csv(file: FilePath, path: Path) -> None:
@@ -172,20 +191,24 @@ def write_csv(file: FilePath, path: Path) -> None:
         writer.writerows(rows)
 
 
-def show(console: Console, path: Path, facts: dict[str, Any]) -> None:
+def show(console: Console, path: Path, facts: dict[str, Any], best: dict[str, dict[str, Any]]) -> None:
     table = Table(box=None, header_style="dim", pad_edge=False)
     for name in ("alpha", "of alpha_max", "nonzeros", "explained", "relative gap"):
         table.add_column(name, justify="right")
-    rows = rows_of(path)
-    f_null = facts["f_null"]
-    for k in np.unique(np.linspace(0, len(rows) - 1, min(_SHOWN, len(rows))).round().astype(int)) if rows else ():
+    table.add_column("", justify="left")
+    rows, f_null = rows_of(path), facts["f_null"]
+    shown = some_of(len(rows), [chosen["position"] for chosen in best.values()])
+    for k in shown:
         row = rows[k]
+        marks = [name.upper() for name, chosen in best.items() if chosen["position"] == k]
         table.add_row(
             f"{row['alpha']:.4g}",
             f"{row['alpha'] / facts['alpha_max']:.4f}" if facts["alpha_max"] else "",
             f"{row['nonzeros']:,}",
             f"{100 * max(0.0, row['deviance_explained']):.1f} %",
             f"{row['gap'] / f_null:.1e}" if f_null else "0",
+            ", ".join(marks),
+            style="bold" if marks else "",
         )
     console.print(
         f"{facts['data']}: {facts['n_samples']:,} × {facts['n_features']:,}, {facts['nonzeros_X']:,} nonzeros; "
@@ -193,5 +216,15 @@ def show(console: Console, path: Path, facts: dict[str, Any]) -> None:
         highlight=False,
     )
     console.print(table)
+    show_elided(console, len(rows), len(shown), "--csv writes all")
     style = "green" if path.status in ("converged", "stopped") else "yellow"
     console.print(path.message, style=style, highlight=False)
+    for name, chosen in best.items():
+        size = f"{chosen['nonzeros']:,} of {facts['n_features']:,} features"
+        console.print(f"recommended by {name.upper()}: alpha {chosen['alpha']:.4g}, {size}", highlight=False)
+    if best:
+        console.print(
+            f"predict --alpha {next(iter(best))} uses it; see cv for a choice by held-out rows", style="dim"
+        )
+    if len(rows) > 1 and any(chosen["position"] == len(rows) - 1 for chosen in best.values()):
+        console.print("the choice is the smallest alpha tried: a lower --eps may find a better", style="yellow")

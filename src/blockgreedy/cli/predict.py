@@ -12,17 +12,19 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 from scipy import sparse
 
-from blockgreedy.cli.asked import DataOptions, finite
+from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.scores import score_facts, show_scores
+from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
+from blockgreedy.criteria import CRITERIA
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
 from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, check_options, kind_of
 from blockgreedy.files import replacing, replacing_text
 from blockgreedy.model import Model
+from blockgreedy.quality import measure
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
 _MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
@@ -47,10 +49,14 @@ class PredictOptions(DataOptions, _OfModel):
         "Labels are classes, or the predicted values of a regression; decision is X·w + intercept.",
         choices=What,
     )
-    alpha: float | None = _of_prediction(None, "--alpha", "Of the models of a path, the nearest to this.")
-    score: bool = _of_prediction(False, "--score", "Compare to the labels in DATA, on stderr.")
+    alpha: str | None = _of_prediction(
+        None, "--alpha", "Which model of a path: a number (the nearest alpha), or the choice of aic, bic or ebic."
+    )
+    score: bool = _of_prediction(
+        False, "--score", "Compare with the labels in DATA: print the scores, and predictions only with --out."
+    )
     out: Annotated[Path | None, _OUT] = None
-    as_json: bool = _of_output(False, "--json", "With --score: the scores as one JSON object on stderr.")
+    as_json: bool = _of_output(False, "--json", "With --score: the scores as one JSON object.")
     n_threads: int | None = _of_output(None, "--threads", THREADS)
 
 
@@ -60,22 +66,27 @@ def predict(options: PredictOptions) -> None:
     """Predict with a saved model: labels, probabilities or decision values, a line per row of DATA.
 
     Data are read as the model's own were: svmlight files with the same first index, tables with the same columns and
-    categories (unseen categories are encoded as all zeros). Exit codes: 0 done, 2 wrong use, 1 any other error.
+    categories (unseen categories are encoded as all zeros). --score compares the predictions with the labels in DATA
+    and prints the scores beside those of a constant prediction.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error.
 
     \b
     [bold]Examples[/]
     [cyan]blockgreedy predict model.npz new.svm --what probabilities --out predictions.csv[/]
-    [cyan]blockgreedy predict path.npz test.parquet --alpha 1e-4 --score --out predictions.parquet[/]
+    [cyan]blockgreedy predict path.npz test.parquet --alpha bic --out predictions.parquet[/]
+    [cyan]blockgreedy predict model.npz test.svm --score[/]
     """
     outputs = Outputs(
         [("the model", options.model), *options.inputs(options.data)],
         Output("--out", options.out, "the predictions", (".csv", ".parquet")),
         *options.caches(options.data),
     )
+    alpha = _alpha(options.alpha)
     with failures("interrupted; not all predictions were written") as stage:
         model = Model.load(options.model)
         stage.code = WRONG_USE
-        model = _chosen(model, options.alpha)
+        model = _chosen(model, alpha)
         if options.what == "probabilities" and model.loss != "logistic":
             raise ValueError(f"--what probabilities needs a logistic model; this one has loss {model.loss}")
         check_options(options.data, **options.of_tables(), encoding=model.encoding)
@@ -86,16 +97,26 @@ def predict(options: PredictOptions) -> None:
         decision = model.decision(dataset.X)
         columns = _columns(model, decision, options.what)
         outputs.write("out", lambda path: _write(path, columns))
-        if options.out is None:
-            _print(columns)
+        quality = None
         if options.score:
-            _show(scores(model, decision, dataset.y), options.as_json)
+            quality = measure(model.loss, model.classes, decision, dataset.y, rows=str(options.data))
+        elif options.out is None:
+            _print(columns)
+    if quality is not None and options.as_json:
+        typer.echo(json.dumps(score_facts(quality)))
+    elif quality is not None:
+        show_scores(Results(), quality, model.classes)
     for path in outputs.written.values():
-        Console(stderr=True, markup=False, highlight=False).print(f"{len(decision):,} predictions in {path}")
+        _say(f"{len(decision):,} predictions in {path}")
     raise typer.Exit(outputs.code)
 
 
-def _chosen(model: Model, alpha: float | None) -> Model:
+def _chosen(model: Model, alpha: float | str | None) -> Model:
+    """One of the models of a path."""
+    if isinstance(alpha, str):
+        chosen = model.at(alpha)
+        _say(f"alpha {chosen.alphas[0]:.6g}, the choice of {alpha.upper()}: {chosen.nonzeros[0]:,} nonzero weights")
+        return chosen
     if alpha is not None:
         nearest = model.at(alpha)
         if abs(nearest.alphas[0] / alpha - 1) > 0.01:
@@ -103,8 +124,27 @@ def _chosen(model: Model, alpha: float | None) -> Model:
         return nearest
     if len(model) > 1:
         lowest, highest = model.alphas.min(), model.alphas.max()
-        raise ValueError(f"the model has {len(model)} alphas, {lowest:.3g} to {highest:.3g}: choose one with --alpha")
+        several = f"the model has {len(model)} alphas, {lowest:.3g} to {highest:.3g}"
+        names = f", or {', '.join(model.criteria)}" if model.criteria is not None else ""
+        raise ValueError(f"{several}: choose one with --alpha and a number{names}")
     return model
+
+
+def _alpha(text: str | None) -> float | str | None:
+    """A number or the name of a criterion; anything else ends the command."""
+    if text is None or text.lower() in CRITERIA:
+        return None if text is None else text.lower()
+    try:
+        alpha = float(text)
+    except ValueError:
+        alpha = float("nan")
+    if not 0 < alpha < float("inf"):
+        fail(f"--alpha {text} is neither a number above 0 nor one of {', '.join(CRITERIA)}", WRONG_USE)
+    return alpha
+
+
+def _say(text: str) -> None:
+    Console(stderr=True, markup=False, highlight=False).print(text)
 
 
 def _read(options: PredictOptions, model: Model) -> Dataset:
@@ -176,39 +216,3 @@ def _write_csv(file: TextIO, columns: dict[str, NDArray[Any]]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-
-
-def scores(model: Model, decision: NDArray[np.float64], y: NDArray[Any]) -> dict[str, float]:
-    """How well predictions agree with labels."""
-    from sklearn import metrics
-
-    if model.classes is None:
-        if y.dtype.kind not in "biuf":
-            raise ValueError("the labels of the data are text; the model predicts numbers")
-        return {
-            "r2": float(metrics.r2_score(y, decision)),
-            "mean_squared_error": float(metrics.mean_squared_error(y, decision)),
-            "mean_absolute_error": float(metrics.mean_absolute_error(y, decision)),
-        }
-    unknown = sorted(set(np.unique(y).tolist()) - set(model.classes.tolist()), key=str)
-    if unknown:
-        known = ", ".join(map(str, model.classes.tolist()))
-        raise ValueError(f"the data have a label {unknown[0]!r}, which the model does not know; it knows {known}")
-    positive = y == model.classes[1]
-    found = {"accuracy": float(metrics.accuracy_score(y, model.labels_of(decision)))}
-    if 0 < positive.sum() < len(y):
-        found["roc_auc"] = float(metrics.roc_auc_score(positive, decision))
-    if model.loss == "logistic":
-        found["log_loss"] = float(np.mean(np.logaddexp(0.0, np.where(positive, -decision, decision))))
-    return found
-
-
-def _show(found: dict[str, float], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(finite(found)), err=True)
-        return
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim")
-    for name, value in found.items():
-        table.add_row(name.replace("_", " "), f"{value:.6g}")
-    Console(stderr=True).print(table)

@@ -108,14 +108,15 @@ def option(panel: str, default: Any, names: str, help: str, choices: Any = None,
     return typer.Option(default, *names.split(), help=help, rich_help_panel=panel, **more)
 
 
-class Stdout(Console):
-    """The console for results; when the reader of a pipe has gone away, the command ends quietly."""
+class Results(Console):
+    """Where a command prints its results: stdout, with text as it is."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"highlight": False, "markup": False, **options})
+    def __init__(self) -> None:
+        super().__init__(markup=False, highlight=False)
 
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # rich would exit with code 1; ``takes`` ends the command with 0
+        """`… | head` has seen enough: ``takes`` ends the command. rich itself would exit with 1."""
+        raise BrokenPipeError
 
 
 def note(message: str) -> None:
@@ -168,3 +169,14 @@ def complain(message: str, code: int) -> int:
 
 def fail(message: str, code: int) -> NoReturn:
     raise typer.Exit(complain(message, code))
+
+
+@contextlib.contextmanager
+def waiting(for_what: str, quiet: bool) -> Iterator[None]:
+    """A line on a terminal while something runs of which no end is known."""
+    console = Console(stderr=True, markup=False)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(for_what):
+        yield

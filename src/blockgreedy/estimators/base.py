@@ -44,6 +44,11 @@ class SparseLinearModel(BaseEstimator):
     verbose: bool = False
     callback: Callback | None = None
 
+    @property
+    def _title(self) -> str:
+        """What is fitted, for progress and warnings."""
+        return type(self).__name__
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -80,7 +85,7 @@ class SparseLinearModel(BaseEstimator):
             problems,
             names,
             self._starts(problems) if self.warm_start else None,
-            title=type(self).__name__,
+            title=self._title,
             verbose=self.verbose,
             callback=self.callback,
             tol=self.tol,
@@ -126,7 +131,7 @@ class SparseLinearModel(BaseEstimator):
         if complaints:
             others = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
             warnings.warn(
-                f"{type(self).__name__} did not converge: {complaints[0]}{others}",
+                f"{self._title} did not converge: {complaints[0]}{others}",
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )

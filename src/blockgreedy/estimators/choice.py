@@ -62,6 +62,24 @@ class ScoreTable:
         return doubt
 
 
+def best_so_far(paths: Sequence[FoldPath], n_ratios: int) -> tuple[float, float] | None:
+    """(score, alpha) of the greatest mean over the folds that have a score there; others are still under way."""
+    n_folds = len(paths) // n_ratios
+    found = None
+    for k in range(0, len(paths), n_folds):
+        scores = np.array([path.scores for path in paths[k : k + n_folds]])
+        counts = np.sum(np.isfinite(scores), axis=0)
+        if not np.any(counts):
+            continue
+        finished = int(np.sum(np.isfinite(scores[:, -1])))  # folds whose path has come to its end
+        sums = np.nansum(scores, axis=0)
+        means = np.divide(sums, counts, out=np.full(len(sums), -np.inf), where=counts >= max(1, finished))
+        at = int(np.argmax(means))
+        if found is None or means[at] > found[0]:
+            found = float(means[at]), float(paths[k].alphas[at])
+    return found
+
+
 class Doubts:
     """Which alphas to solve again, by what solving again has changed so far.
 

@@ -19,10 +19,10 @@ from blockgreedy.arguments import non_negative
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
-from blockgreedy.estimators.choice import Doubts, ScoreTable
+from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
 from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
-from blockgreedy.estimators.scoring import make_score
+from blockgreedy.estimators.scoring import is_deviance, make_score
 from blockgreedy.options import count_of, number, whole
 from blockgreedy.polish import is_small
 from blockgreedy.problem import Problem
@@ -74,6 +74,7 @@ class CrossValidated(SparseLinearModel):
     random_state: Any = None
 
     _is_classifier: ClassVar[bool] = False
+    _title = "the fit of all rows"  # at the alpha chosen
 
     def _ratios(self) -> list[float]:
         return [1.0]
@@ -106,7 +107,9 @@ class CrossValidated(SparseLinearModel):
         ]
         tols = tols[:1] if is_small(problems[0]) else tols  # those are solved to the last digits at once
         interrupted = self._run(paths, len(ratios), tols, n_jobs)
-        return self._judge(paths, ratios, grids, interrupted)
+        choice = self._judge(paths, ratios, grids, interrupted)
+        self.oof_decision_ = self._out_of_fold(paths, choice, len(y), problems[0].X)
+        return choice
 
     def _fold_tols(self) -> list[float]:
         """Of all alphas, then of those that are solved again because the choice depends on them."""
@@ -146,15 +149,16 @@ class CrossValidated(SparseLinearModel):
 
     def _run(self, paths: list[FoldPath], n_ratios: int, tols: list[float], n_jobs: int) -> bool:
         """All alphas to the first tol, then to finer ones those that the choice depends on; True after Ctrl-C."""
-        done, again, n_models = 0, 0, sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
-        with Progress(type(self).__name__) if self.verbose else nullcontext() as progress:
+        n_models = sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
+        done, again = 0, 0
+        title = f"{len(paths) // n_ratios} folds"
+        with Progress(title, n_models, "models") if self.verbose else nullcontext() as progress:
 
             def count() -> None:
                 nonlocal done
                 done += 1
                 if progress is not None:
-                    closer = f"; {again} alphas again, closer" if again else ""
-                    progress.show(f"{min(done, n_models)} of {n_models} points in {len(paths)} folds{closer}")
+                    progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
             if run_folds([partial(path.solve, tols[0]) for path in paths], n_jobs, count):
                 return True
@@ -170,6 +174,17 @@ class CrossValidated(SparseLinearModel):
                     return True
                 doubts.learn(wanted, ScoreTable(paths, n_ratios))
         return False
+
+    def _state(self, paths: list[FoldPath], n_ratios: int, again: int) -> str:
+        """For people who wait: the best score so far, and what is done after all models were fitted once."""
+        said = [f"{again} alphas again, more exactly"] if again else []
+        best = best_so_far(paths, n_ratios)
+        if best is not None:
+            score, alpha = best
+            deviance = is_deviance(self.scoring)
+            name = "deviance" if deviance else self.scoring if isinstance(self.scoring, str) else "score"
+            said.insert(0, f"best {name} {-score if deviance else score:.4g} at alpha {alpha:.2g}")
+        return "; ".join(said)
 
     def _judge(self, paths: list[FoldPath], ratios: list[float], grids: list[Array], interrupted: bool) -> Choice:
         table = ScoreTable(paths, len(ratios))
@@ -193,7 +208,7 @@ class CrossValidated(SparseLinearModel):
         unfinished = sorted({status for path in paths for status in path.statuses} - {"converged"})
         if unfinished and not interrupted:
             warnings.warn(
-                f"{type(self).__name__}: some folds did not converge at some alphas ({', '.join(unfinished)}); "
+                f"cross-validation: some folds did not converge at some alphas ({', '.join(unfinished)}); "
                 "raise tol, max_iter or max_seconds, or eps to leave out the smallest alphas",
                 ConvergenceWarning,
                 stacklevel=4,
@@ -203,6 +218,17 @@ class CrossValidated(SparseLinearModel):
         self.alpha_ = self.alpha_min_ if self.selection == "min" else self.alpha_1se_
         self.l1_ratio_ = ratios[ratio]
         return Choice(self.alpha_, ratios[ratio], interrupted)
+
+    def _out_of_fold(self, paths: list[FoldPath], choice: Choice, n_samples: int, X: Any) -> Array:
+        """Decision values of every row at the alpha chosen, by the models of folds that held the row out."""
+        sums, counts = np.zeros((n_samples, len(paths[0].judge.offsets))), np.zeros((n_samples, 1))
+        for path in paths:
+            if path.l1_ratio == choice.l1_ratio:
+                rows = path.fold.held_out
+                sums[rows] += path.predict_held_out(int(np.flatnonzero(path.alphas == choice.alpha)[0]), X)
+                counts[rows] += 1
+        decision = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+        return decision[:, 0] if decision.shape[1] == 1 else decision
 
     def _why_no_score(self, paths: list[FoldPath]) -> str:
         wrong = [k for k, path in enumerate(paths) if any(np.isnan(path.scores[: len(path.models)]))]

@@ -94,13 +94,17 @@ class Judge:
     score: Score
 
     def score_of(self, matrix: Any, fold: Fold, models: Sequence[PathPoint]) -> float:
+        return self.score(self.decision_of(matrix, fold, models), self.y[fold.held_out], fold.score_weights)
+
+    def decision_of(self, matrix: Any, fold: Fold, models: Sequence[PathPoint]) -> Array:
+        """Of the rows held out, a column for each model."""
         decision = np.empty((len(fold.held_out), len(models)))
         for k, (model, offset) in enumerate(zip(models, self.offsets, strict=True)):
             decision[:, k] = combine_some_columns(matrix, model.features, model.values)[fold.held_out]
             decision[:, k] += model.intercept
             if offset is not None:
                 decision[:, k] += offset[fold.held_out]
-        return self.score(decision, self.y[fold.held_out], fold.score_weights)
+        return decision
 
 
 class FoldPath:
@@ -128,17 +132,27 @@ class FoldPath:
         """All alphas, the largest first."""
         problems = self.make_problems(self.fold)
         fine = min(tol, _FINE) if is_small(problems[0]) else tol
+
+        def see(point: PathPoint) -> bool:
+            if (
+                len(problems) == 1
+            ):  # a score can be told at once, for whoever waits; several models are scored together
+                self.models.append([point])
+                self._measure(len(self.models) - 1, problems)
+            return advance()
+
         paths = [
             solve_path(
-                problem, self.alphas, l1_ratio=self.l1_ratio, tol=fine, callback=lambda _: advance(),
-                max_seconds=self.max_seconds, **self.limits,
+                problem, self.alphas, l1_ratio=self.l1_ratio, tol=fine, callback=see, max_seconds=self.max_seconds,
+                **self.limits,
             )
             for problem in problems
         ]  # fmt: skip
         self.seconds = max(path.seconds for path in paths)
-        self.models = [list(models) for models in zip(*(path.points for path in paths), strict=False)]
-        for i in range(len(self.models)):
-            self._measure(i, problems)
+        if len(problems) > 1:
+            self.models = [list(models) for models in zip(*(path.points for path in paths), strict=False)]
+            for i in range(len(self.models)):
+                self._measure(i, problems)
         for problem, path in zip(problems, paths, strict=True):  # small data are held to more than was asked for
             enough = tol * problem.null_model.objective
             self.statuses += ["converged" if point.gap <= enough else point.status for point in path.points]
@@ -157,6 +171,10 @@ class FoldPath:
             self._measure(i, problems)
             if advance():
                 break
+
+    def predict_held_out(self, i: int, X: Any) -> Array:
+        """Decision values of the rows held out, by the models at ``alphas[i]``."""
+        return self.judge.decision_of(core_matrix(X), self.fold, self.models[i])
 
     def _better(self, problem: Problem, model: PathPoint, tol: float, finest: float) -> PathPoint:
         scale = problem.null_model.objective

@@ -28,7 +28,7 @@ PARAMETERS = """fit_intercept : bool, default True
     warm_start : bool, default False
         Start from the weights of the fit before.
     verbose : bool, default False
-        A line on stderr that keeps up with the fit.
+        Show progress on stderr: a line or a bar that is rewritten on a terminal, else a line every second.
     callback : callable, optional
         Called with a ``Record`` (iteration, objective, gap, nonzeros, …) every iteration; returning anything true
         ends the fit there.
@@ -68,7 +68,10 @@ CV_ATTRIBUTES = """
     alpha_, alpha_min_, alpha_1se_ : the alpha chosen; the one of the best score; the largest within a standard error
     alphas_ : all alphas, descending
     score_path_ : scores, greater is better: n_alphas × n_folds, or n_l1_ratio × n_alphas × n_folds
-    cv_results_ : arrays by name: alpha, l1_ratio, mean_test_score, std_error, mean_nonzeros, split0_test_score, …"""
+    cv_results_ : arrays by name: alpha, l1_ratio, mean_test_score, std_error, mean_nonzeros, split0_test_score, …
+    oof_decision_ : array of n_samples (× n_classes with more than two classes)
+        Out-of-fold predictions at the alpha chosen: the decision value (regression: the prediction) of each row by
+        the model of the fold that held it out; their mean where several folds did, nan where none did."""
 
 
 def with_parameters(estimator: Kind) -> Kind:

@@ -15,6 +15,7 @@ from blockgreedy.experiments.results import Results
 from blockgreedy.experiments.tables import Table, all_tables
 from blockgreedy.experiments.verdicts import findings
 from blockgreedy.files import replacing, replacing_text
+from blockgreedy.surroundings import cpu_name
 from blockgreedy.trace import COLUMNS
 
 SUFFIXES = (".html", ".png", ".csv", ".json")  # of what is written
@@ -42,21 +43,12 @@ def write(results: Results, folder: Path) -> Path:
 def about_machine() -> dict[str, Any]:
     """What a reader needs to judge the times; nothing that names the machine or its user."""
     return {
-        "cpu": _cpu(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in ("blockgreedy", "numpy", "scipy", "matplotlib")},
     }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or "unknown"
 
 
 def _version(name: str) -> str:

@@ -1,0 +1,34 @@
+"""What a cross-validation found out about each alpha; the estimators and ``blockgreedy cv`` make one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """Scores of held-out rows along the alphas; greater is better."""
+
+    scoring: str
+    alphas: Array
+    mean: Array
+    std_error: Array
+    nonzeros: Array  # mean over the folds
+    alpha_min: float
+    alpha_1se: float
+    n_folds: int
+    fold_scores: Array | None = None  # n_folds × n_alphas
+
+    @property
+    def shown(self) -> Array:
+        """The means as people read them: a deviance is above 0, and lower is better."""
+        return -self.mean if self.scoring == "deviance" else self.mean
+
+    @property
+    def better(self) -> str:
+        return "lower" if self.scoring == "deviance" else "greater"
