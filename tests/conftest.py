@@ -54,3 +54,50 @@ def random_problem(
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+# ------------------------------------------------------------------------------------------ pages in a browser
+
+
+@pytest.fixture(scope="session")
+def page_models():
+    from made_models import make_dataset, make_fit, make_path, make_regression, with_cross_validation
+
+    data = make_dataset()
+    fit, path = make_fit(data), make_path(data)
+    cv = with_cross_validation(fit, path.alphas)
+    return {"fit": fit, "path": path, "cv": cv, "regression": make_regression(data)}
+
+
+@pytest.fixture(scope="session")
+def page_files(tmp_path_factory, page_models):
+    """The pages of the models, of a partition and of a reproduction of the paper."""
+    from typer.testing import CliRunner
+
+    from blockgreedy.cli import app
+    from blockgreedy.pages import model_page, partition_page
+    from made_models import make_dataset
+    from test_reproduce import write_small_sets
+
+    place = tmp_path_factory.mktemp("browser")
+    folder = write_small_sets(place / "data")
+    arguments = ["reproduce", "--data-dir", folder, "--seconds", 0.05, "--out", place / "out", "--quiet"]
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    made = {"reproduce": place / "out" / "index.html"}
+    for name, model in page_models.items():
+        made[name] = place / f"{name}.html"
+        model_page(model).save(made[name])
+    data = make_dataset()
+    made["blocks"] = place / "blocks.html"
+    partition_page(bg.make_partition(data.X, data.y, n_blocks=16, kind="random"), data.X, data.y).save(made["blocks"])
+    return made
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    from chromium import start
+
+    opened = start(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.quit()

@@ -51,7 +51,7 @@ def test_trace_imports_nothing_of_ours_but_how_files_are_written():
     assert not [name for name in imports(FILES["files.py"]) if name.startswith("blockgreedy")]
 
 
-@pytest.mark.parametrize("name", ["report.py", "figures.py"])
+@pytest.mark.parametrize("name", [n for n in FILES if n.startswith(("report", "figures"))])
 def test_report_knows_only_traces_and_plain_data(name):
     ours = {module for module in imports(FILES[name]) if module.startswith("blockgreedy")}
     allowed = ("blockgreedy.trace", "blockgreedy.report", "blockgreedy.figures", "blockgreedy.files")

@@ -1,65 +1,31 @@
-"""The pages of models and partitions, and what notebooks show: the numbers on them are the numbers there are."""
+"""The pages of models and partitions: the numbers on them are the numbers there are."""
 
 import json
 import re
-import sys
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.model import CrossValidation, Model
+from blockgreedy.data.tables import Encoding
+from blockgreedy.model import Model
+from blockgreedy.page_features import choices, source_names
 from blockgreedy.pages import model_page, partition_page
+from blockgreedy.quality import ON_TRAINING_ROWS
+from made_models import (
+    HOSTILE,
+    SETTINGS,
+    make_dataset,
+    make_fit,
+    make_path,
+    make_problem,
+    with_cross_validation,
+    with_quality,
+)
 from test_report import Outline
-
-HOSTILE = "<script>'&</script>"
-SETTINGS = {
-    "command": "blockgreedy fit words.svm --loss logistic --alpha-ratio 0.05 --tol 1e-7",
-    "data": "some/folder/words.svm",
-    "n_samples": 200,
-    "tol": 1e-7,
-    "l2": 0.0,
-    "max_seconds": None,
-    "positive": False,
-    "a <new> key": ["x & y", 3],
-}
-
-
-def make_dataset():
-    data = bg.data.text_like(200, 300, 12.0, seed=2)
-    names = np.array([f"word {j}" for j in range(300)], dtype="U40")
-    names[::4] = [f"{HOSTILE}{j}" for j in range(0, 300, 4)]
-    return replace(data, feature_names=names)
-
-
-def make_problem(data, ratio=0.05):
-    problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1.0, fit_intercept=True)
-    return problem.with_alpha(ratio * problem.alpha_max)
-
-
-def make_fit(data):
-    """On a clock of its own: on a real one two records may lie too close for a pointer to tell them apart."""
-    problem = make_problem(data)
-    solution = bg.solve(problem, tol=1e-7)
-    solution.trace = bg.Trace([replace(r, seconds=0.0123 * (k + 1)) for k, r in enumerate(solution.trace)])
-    return Model.of_solution(problem, solution, data, SETTINGS)
-
-
-def make_path(data):
-    path = bg.solve_path(make_problem(data), n_alphas=12, eps=0.05, tol=1e-6)
-    return Model.of_path(path, data, SETTINGS)
-
-
-def with_cross_validation(model, alphas):
-    """Scores that nobody measured: best at the eighth alpha, within one error of it from the sixth on."""
-    mean = -0.4 - 0.01 * np.abs(np.arange(len(alphas)) - 7.0)
-    error = np.full(len(alphas), 0.021)
-    found = CrossValidation(
-        "deviance", alphas, mean, error, np.arange(len(alphas)) * 1.5, float(alphas[7]), float(alphas[5]), 5
-    )
-    return replace(model, cross_validation=found)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +58,7 @@ def words(page):
     """The page as it reads, without tags."""
     html = page.html()
     body = re.sub(r"<svg.*?</svg>|<script>.*?</script>|<style>.*?</style>", "", html, flags=re.DOTALL)
-    return unescape(re.sub(r"<[^>]+>", " ", body))
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def rows_of(page, caption):
@@ -108,6 +74,19 @@ def rows_of(page, caption):
     raise AssertionError(f"no table {caption!r}")
 
 
+def embedded(page):
+    """What the page's script knows of the features."""
+    (text,) = re.findall(r"data-features='(.*?)'", page.html())
+    return json.loads(unescape(text))
+
+
+def facts(page):
+    """The numbers before the contents: what → (value, note)."""
+    top = page.html().partition("<nav")[0]
+    cells = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>(?:<dd>(.*?)</dd>)?", top)
+    return {unescape(what): (unescape(value), unescape(note)) for what, value, note in cells}
+
+
 def curve(page, name):
     (picture,) = [made for made in page.all_pictures() if made.name == name]
     return {line["label"]: [point[2:] for point in line["points"]] for line in picture.curves["lines"]}
@@ -118,11 +97,21 @@ def numbers(points):
 
 
 def test_each_kind_of_model_has_its_sections(pages):
-    ends = ["Features", "Settings"]
-    assert sections(pages["fit"]) == ["What was fitted", "Certificate", "Convergence", *ends]
-    assert sections(pages["path"]) == ["What was fitted", "Certificate", "Path", *ends]
-    assert sections(pages["cv"]) == ["What was fitted", "Certificate", "Convergence", "Cross-validation", *ends]
-    assert sections(pages["path with cv"]) == ["What was fitted", "Certificate", "Path", "Cross-validation", *ends]
+    first, last = "Prediction quality", "Run settings"
+    assert sections(pages["fit"]) == [first, "Features", "Certificate", "Convergence", last]
+    assert sections(pages["path"]) == [first, "Path", "Certificate", last]
+    assert sections(pages["cv"]) == [first, "Cross-validation", "Features", "Certificate", "Convergence", last]
+    assert sections(pages["path with cv"]) == [first, "Cross-validation", "Path", "Certificate", last]
+
+
+def test_page_leads_with_the_score_the_alpha_and_the_number_of_features(fit, pages):
+    top = facts(pages["fit"])
+    assert list(top)[:3] == ["AUC", "alpha", "nonzero weights"]
+    score, note = top["AUC"]
+    assert float(score) == pytest.approx(fit.quality.scores["roc_auc"], rel=1e-3)
+    assert note == "baseline 0.5; 20 % of the rows, held out"
+    assert float(top["alpha"][0]) == pytest.approx(fit.alphas[0], rel=1e-3)
+    assert top["nonzero weights"] == (str(fit.nonzeros[0]), "of 300 features")
 
 
 @pytest.mark.parametrize("name", ["fit", "path", "cv", "path with cv"])
@@ -140,8 +129,9 @@ def test_pages_are_whole_and_run_no_name_of_a_feature(pages, name):
 def test_page_has_the_command_and_every_setting(pages):
     text = words(pages["fit"])
     assert SETTINGS["command"] in text
-    settings = dict(rows_of(pages["fit"], "All that is known"))
-    assert settings.keys() == {*SETTINGS, "date", "versions", "machine"}
+    settings = dict(rows_of(pages["fit"], "Run settings"))
+    assert settings.keys() == (SETTINGS.keys() - {"command"}) | {"date", "versions", "machine"}
+    assert settings["versions"].startswith("python: 3.")
     assert settings["max_seconds"] == "–"
     assert settings["positive"] == "no"
     assert settings["tol"] == "1e-07"
@@ -154,29 +144,33 @@ def test_certificate_is_that_of_the_weights(data, fit, pages):
     objective = problem.objective(fit.coef, fit.intercept)  # in NumPy, from the weights alone
     shown = float(re.search(r"objective\s+(0\.\d+)\s+null model", text)[1])
     assert shown == pytest.approx(objective, rel=1e-9)
-    gap = float(re.search(r"lower by more than (\S+?)\.? ", text)[1])
-    assert gap == pytest.approx(fit.gaps[0], rel=1e-2)
-    assert 0 < gap <= 1e-7 * problem.null_model.objective * 1.01
-    assert "Converged" in text
+    badge, said = (float(gap) for gap in re.findall(r"at most\s+(\S+?)\s+above the true minimum", text))
+    assert said == pytest.approx(fit.gaps[0], rel=1e-2)
+    assert badge == pytest.approx(fit.gaps[0], rel=0.1)
+    assert 0 < said <= 1e-7 * problem.null_model.objective * 1.01
+    assert "✓ Proven" in text
+    assert 'class="badge good" href="#certificate"' in pages["fit"].html()
 
 
 @pytest.mark.parametrize("status", ["max_iter", "max_seconds", "interrupted", "stalled", "diverged"])
 def test_page_says_what_became_of_a_fit_that_did_not_converge(fit, status):
     text = words(model_page(replace(fit, statuses=(status,), trace=None)))
-    assert f"{status}: " in text
-    assert "Converged" not in text
+    assert f"Status: {status}. " in text
+    assert f"! Not converged {status}; still" in text
+    assert "Proven" not in text
 
 
 def test_a_model_without_proof_says_so(fit):
     text = words(model_page(replace(fit, gaps=np.array([np.inf]), trace=None)))
-    assert "no proof" in text
-    assert "lower by more than" not in text
+    assert "! No proof" in text
+    assert "at most" not in text
 
 
 def test_a_path_names_the_alpha_that_did_not_converge(path):
     statuses = ("converged",) * 11 + ("max_seconds",)
     text = words(model_page(replace(path, statuses=statuses)))
-    assert f"max_seconds, at alpha {path.alphas[11]:.6g}" in text
+    assert f"Status: max_seconds (first at alpha {path.alphas[11]:.6g})" in text
+    assert "! Not converged at 1 of 12 alphas" in text
 
 
 def test_convergence_curves_are_the_trace(fit, pages):
@@ -184,7 +178,7 @@ def test_convergence_curves_are_the_trace(fit, pages):
     error = trace["objective"] - trace["objective"].min()
     assert len(trace) > 4
     for clock, column in (("seconds", "seconds"), ("iterations", "iteration")):
-        gaps = numbers(curve(pages["fit"], f"convergence-gap-{clock}-log")["dual gap"])
+        gaps = numbers(curve(pages["fit"], f"convergence-gap-{clock}-log")["duality gap"])
         np.testing.assert_allclose(gaps, np.column_stack([trace[column], trace["gap"]]), rtol=1e-5)
         shown = numbers(curve(pages["fit"], f"convergence-objective-{clock}-log")["objective − best"])
         seen = error > 0  # a logarithmic scale has no zero
@@ -201,8 +195,12 @@ def test_path_curves_are_those_of_the_weights(path, pages):
     np.testing.assert_allclose(counts[:, 0], path.alphas, rtol=1e-5)
     np.testing.assert_array_equal(counts[:, 1], np.count_nonzero(dense, axis=0))
     lines = curve(pages["path"], "path-weights")
-    largest = np.argsort(-np.abs(dense).max(axis=1))[:6]
-    assert set(lines) == {str(path.feature_names[j]) for j in largest}
+    order = np.argsort(-np.abs(dense).max(axis=1))
+    largest = order[:6]
+    assert set(lines) == {str(path.feature_names[j]) for j in order[:60] if np.any(dense[j])}
+    (picture,) = [made for made in pages["path"].all_pictures() if made.name == "path-weights"]
+    loud = {line["label"] for line in picture.curves["lines"] if not line.get("quiet")}
+    assert loud == {str(path.feature_names[j]) for j in largest}
     for j in largest:
         shown = numbers(lines[str(path.feature_names[j])])[:, 1]
         np.testing.assert_allclose(shown, dense[j], rtol=1e-5, atol=1e-300)
@@ -212,7 +210,7 @@ def test_path_curves_are_those_of_the_weights(path, pages):
 
 def test_features_enter_in_the_order_of_their_first_nonzero_weight(path, pages):
     dense = path.coefs.toarray()
-    rows = rows_of(pages["path"], "The first features to enter")
+    rows = rows_of(pages["path"], "The first features to enter the model")
     assert len(rows) == 20
     places = {str(name): j for j, name in enumerate(path.feature_names)}
     first = [int(np.flatnonzero(dense[j])[0]) if np.any(dense[j]) else 99 for j in range(300)]
@@ -222,21 +220,103 @@ def test_features_enter_in_the_order_of_their_first_nonzero_weight(path, pages):
         assert float(weight.replace("−", "-")) == pytest.approx(dense[places[name], -1], rel=1e-3)
 
 
-def test_top_features_are_those_of_largest_weight(fit, pages):
-    rows = rows_of(pages["fit"], "Weights at alpha")
-    order = np.argsort(-np.abs(fit.coef), kind="stable")[:30]
+@pytest.mark.parametrize(("caption", "sign"), [("For class 1", 1), ("Against class 1", -1)])
+def test_weights_of_each_sign_stand_in_their_own_table_with_the_rows_they_occur_in(data, fit, pages, caption, sign):
+    rows = rows_of(pages["fit"], caption)
+    count = np.count_nonzero(sign * fit.coef > 0)
+    assert f"<span>{caption} ({count})</span>" in pages["fit"].html()
+    order = np.argsort(-sign * fit.coef, kind="stable")[: min(15, count)]
     assert [row[0] for row in rows] == [str(fit.feature_names[j]) for j in order]
-    shown = [float(row[1].replace("−", "-")) for row in rows]
-    np.testing.assert_allclose(shown, fit.coef[order], rtol=1e-3)
+    np.testing.assert_allclose([float(row[1].replace("−", "-")) for row in rows], fit.coef[order], rtol=1e-3)
+    assert [int(row[2]) for row in rows] == np.count_nonzero(data.X.toarray()[:, order], axis=0).tolist()
+    assert "Positive weights raise the probability of class 1." in words(pages["fit"])
+
+
+def test_the_script_has_all_nonzero_features_of_every_alpha(path, pages):
+    data, dense = embedded(pages["path"]), path.coefs.toarray()
+    assert len(data["points"]) == len(path)
+    for k, point in enumerate(data["points"]):
+        found = {data["names"][i]: weight for i, weight in zip(point["of"], point["weights"], strict=True)}
+        expected = {str(path.feature_names[j]): dense[j, k] for j in np.flatnonzero(dense[:, k])}
+        assert found == pytest.approx(expected, rel=1e-5)
+        assert point["signs"] == [np.count_nonzero(dense[:, k] > 0), np.count_nonzero(dense[:, k] < 0)]
+        assert np.all(np.diff(np.abs(point["weights"])) <= 0)
+        assert float(point["alpha"]) == pytest.approx(path.alphas[k], rel=1e-5)
+        assert point["facts"]["deviance explained"] == f"{100 * path.deviance_explained[k]:.3g} %"
+        assert point["facts"]["certificate"].startswith("proven, gap ")
+    support = dict(zip(data["names"], data["support"], strict=True))
+    places = {str(name): j for j, name in enumerate(path.feature_names)}
+    assert all(support[name] == path.support[places[name]] for name in data["names"])
+
+
+def test_a_wide_model_embeds_only_its_largest_weights(monkeypatch, path):
+    monkeypatch.setattr("blockgreedy.page_features._MOST_OF_ALL", 36 * len(path))
+    data = embedded(model_page(path))
+    assert max(len(point["of"]) for point in data["points"]) == 36
+    assert data["points"][-1]["nonzeros"] == path.nonzeros[-1] > 36
+
+
+def test_a_path_opens_at_its_lowest_bic_and_a_cross_validated_one_at_its_best_score(path, pages):
+    best = int(np.argmin(path.criteria["bic"]))
+    assert embedded(pages["path"])["open"] == best
+    assert facts(pages["path"])["alpha"] == (f"{path.alphas[best]:.4g}", "lowest BIC")
+    assert embedded(pages["path with cv"])["open"] == 7
+    assert [name for name, _ in choices(path)] == ["BIC", "EBIC", "AIC"]
+    jumps = dict(map(tuple, embedded(pages["path with cv"])["jumps"]))
+    assert (jumps["CV minimum"], jumps["CV 1 SE"], jumps["BIC"]) == (7, 5, best)
+    assert embedded(model_page(replace(path, criteria=None)))["open"] == len(path) - 1
+
+
+def test_scores_stand_beside_the_baseline(fit, pages):
+    rows = {row[0]: row[1:] for row in rows_of(pages["fit"], "Scores beside the baseline")}
+    names = {"AUC (ROC)": "roc_auc", "log loss": "log_loss", "accuracy": "accuracy"}
+    for label, name in names.items():
+        assert float(rows[label][0]) == pytest.approx(fit.quality.scores[name], rel=1e-3)
+        assert float(rows[label][1]) == pytest.approx(fit.quality.baseline[name], rel=1e-3)
+    assert rows["log loss"][2] == "lower"
+    drawn = numbers(curve(pages["fit"], "quality-roc")["this model"])
+    np.testing.assert_allclose(drawn[:, 0], fit.quality.curves["roc_fpr"], rtol=1e-5)
+    names = [made.name for made in pages["fit"].all_pictures() if made.name.startswith("quality")]
+    assert names == ["quality-roc", "quality-precision-recall", "quality-calibration", "quality-scores"]
     text = words(pages["fit"])
-    assert f"{np.count_nonzero(fit.coef > 0)} above 0, {np.count_nonzero(fit.coef < 0)} below" in text
+    assert "Measured on 200 rows: 20 % of the rows, held out." in text
+    assert "optimistic" not in text
 
 
-def test_a_cross_validated_path_shows_features_of_both_choices(path, pages):
-    for name, k in (("alpha_min", 7), ("alpha_1se", 5)):
-        rows = rows_of(pages["path with cv"], f"Weights at {name} = {path.alphas[k]:.6g}")
-        largest = np.argmax(np.abs(path.coefs.toarray()[:, k]))
-        assert rows[0][0] == str(path.feature_names[largest])
+def test_scores_of_training_rows_are_called_optimistic_and_missing_ones_are_missed(data, fit):
+    assert "optimistic" in words(model_page(with_quality(replace(fit, trace=None), data, ON_TRAINING_ROWS)))
+    page = model_page(replace(fit, trace=None, quality=None))
+    assert "No scores are stored" in words(page)
+    assert next(iter(facts(page))) == "alpha"
+
+
+def test_a_squared_hinge_model_has_no_probabilities(data):
+    problem = bg.Problem(data.X, data.y, loss="squared_hinge", alpha=0.005)
+    model = with_quality(Model.of_solution(problem, bg.solve(problem), data), data)
+    page = model_page(replace(model, trace=None))
+    assert "Positive weights raise the score of class 1." in words(page)
+    assert [made.name for made in page.all_pictures()] == [
+        "quality-roc",
+        "quality-precision-recall",
+        "quality-scores",
+    ]
+
+
+def test_weights_are_counted_per_source_column(data, fit):
+    encoding = Encoding((("age", None), ("site", tuple(map(str, range(199)))), ("hour", tuple(map(str, range(100))))))
+    page = model_page(replace(fit, encoding=encoding, feature_names=encoding.feature_names, trace=None))
+    found = {row[0]: (int(row[1]), int(row[2])) for row in rows_of(page, "Nonzero weights per source column")}
+    counts = {"age": (fit.coef[:1], 1), "site": (fit.coef[1:200], 199), "hour": (fit.coef[200:], 100)}
+    expected = {name: (np.count_nonzero(weights), of) for name, (weights, of) in counts.items()}
+    assert found == {name: pair for name, pair in expected.items() if pair[0]}
+    assert embedded(page)["has_sources"]
+
+
+def test_crosses_are_sources_of_their_own():
+    groups = [(("age",), 0, 1), (("site", "hour"), 1, 4)]
+    model = SimpleNamespace(encoding=SimpleNamespace(groups=groups), n_features=4)
+    assert source_names(model) == ["age"] + 3 * ["site × hour"]
+    assert source_names(SimpleNamespace(encoding=None)) is None
 
 
 def test_cross_validation_curve_has_its_errors_and_choices(path, pages):
@@ -245,9 +325,11 @@ def test_cross_validation_curve_has_its_errors_and_choices(path, pages):
     np.testing.assert_allclose(numbers(lines["mean"]), np.column_stack([path.alphas, mean]), rtol=1e-5)
     np.testing.assert_allclose(numbers(lines["+ 1 standard error"])[:, 1], mean + 0.021, rtol=1e-5)
     np.testing.assert_allclose(numbers(lines["− 1 standard error"])[:, 1], mean - 0.021, rtol=1e-5)
-    choices = {row[0]: row[1:] for row in rows_of(pages["cv"], "Choices of alpha")}
-    assert choices["alpha_min"] == [f"{path.alphas[7]:.6g}", "0.4 ± 0.021", "10.5"]
-    assert choices["alpha_1se"] == [f"{path.alphas[5]:.6g}", "0.42 ± 0.021", "7.5"]
+    for k in range(5):
+        np.testing.assert_allclose(numbers(lines[f"fold {k + 1}"])[:, 1], mean - 0.05 * (k - 2), rtol=1e-5)
+    chosen = {row[0]: row[1:] for row in rows_of(pages["cv"], "Choices of alpha")}
+    assert chosen["minimum"] == [f"{path.alphas[7]:.6g}", "0.4 ± 0.021", "10.5"]
+    assert chosen["1 SE"] == [f"{path.alphas[5]:.6g}", "0.42 ± 0.021", "7.5"]
 
 
 def test_a_saved_model_has_the_same_page(fit, pages, tmp_path):
@@ -264,9 +346,14 @@ def test_the_null_model_has_a_page(data):
 def test_regression_without_names_and_trace_has_a_page(data):
     problem = bg.Problem(data.X, data.X @ np.ones(300), alpha=1e-3)
     model = replace(Model.of_solution(problem, bg.solve(problem)), trace=None)
+    model = replace(model, quality=model.measure(data.X, data.X @ np.ones(300), rows="made up"))
     page = model_page(model)
-    assert "regression" in words(page)
-    assert rows_of(page, "Weights")[0][0].startswith("feature ")
+    assert "Linear regression" in words(page)
+    assert next(iter(facts(page))) == "R²"
+    assert rows_of(page, "Positive weights")[0][0].startswith("feature ")
+    assert [made.name for made in page.all_pictures()] == ["quality-fit", "quality-residuals"]
+    points = numbers(curve(page, "quality-fit")["row"])
+    np.testing.assert_allclose(points[:, 1], model.quality.curves["fit_observed"], rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -303,73 +390,6 @@ def test_many_blocks_are_curves_and_a_folded_table(data):
     page = partition_page(many, data.X)
     assert "<summary>Blocks, the heaviest first: 150 rows</summary>" in page.html()
     assert len(page.all_pictures()) == 3
-
-
-# ------------------------------------------------------------------------------------------------- plots, notebooks
-
-
-def test_plot_of_a_solution_draws_its_trace(data):
-    solution = bg.solve(make_problem(data), tol=1e-7)
-    for x, column in (("seconds", "seconds"), ("iterations", "iteration")):
-        upper, lower = solution.plot(x).axes
-        lines = {line.get_label(): line.get_xydata() for line in upper.lines}
-        expected = np.column_stack([solution.trace[column], solution.trace["gap"]])
-        np.testing.assert_array_equal(lines["gap"], expected)
-        np.testing.assert_array_equal(lower.lines[0].get_ydata(), solution.trace["nonzeros"])
-        assert lower.get_xlabel() == x
-    with pytest.raises(ValueError, match="x='hours' is not known; use 'seconds' or 'iterations'"):
-        solution.plot("hours")
-
-
-def test_plot_of_a_partition_draws_its_loads(data, blocks):
-    nonzeros, features = blocks.plot(data.X).axes
-    heights = [bar.get_height() for bar in nonzeros.patches]
-    np.testing.assert_array_equal(heights, np.sort(blocks.nonzeros(data.X))[::-1])
-    assert sum(bar.get_height() for bar in features.patches) == 300
-    assert len(blocks.plot().axes) == 1
-    assert len(blocks.plot(data.X, data.y).axes) == 3
-    with pytest.raises(ValueError, match="y goes with X"):
-        blocks.plot(y=data.y)
-
-
-def test_plot_of_a_model_is_of_what_it_has(fit, path):
-    assert len(path.plot().axes[0].lines) == np.count_nonzero(np.diff(path.coefs.tocsr().indptr))
-    assert fit.plot().axes[0].get_yscale() == "log"
-    (bars,) = replace(fit, trace=None).plot().axes
-    assert [bar.get_width() for bar in bars.patches] == [weight for _, weight in fit.top()]
-
-
-@pytest.fixture(scope="module")
-def shown(data, fit, path, blocks):
-    problem = make_problem(data)
-    solved = bg.solve_path(problem, n_alphas=5, eps=0.1)
-    return {"Solution": bg.solve(problem), "Path": solved, "Partition": blocks, "Model": fit, "Models": path}
-
-
-def test_notebooks_show_a_table_and_a_picture(shown):
-    for name, thing in shown.items():
-        html = thing._repr_html_()
-        assert html.startswith(f"<div><strong>{name.removesuffix('s')}")
-        assert "data:image/png;base64," in html
-        assert f"{getattr(thing, 'n_blocks', 'nonzeros')}" in html
-
-
-def test_notebooks_show_the_table_without_matplotlib(shown, monkeypatch):
-    for loaded in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, loaded, None)
-    for thing in shown.values():
-        html = thing._repr_html_()
-        assert "<table>" in html
-        assert "<img" not in html
-        with pytest.raises(ImportError, match=r"pip install 'blockgreedy\[report\]'"):
-            thing.plot()
-
-
-def test_names_are_escaped_in_notebooks(fit):
-    hostile = replace(fit, feature_names=np.full(300, "<b>name</b>"), trace=None)
-    html = hostile._repr_html_()
-    assert "<b>name" not in html
-    assert "&lt;b&gt;name" in html
 
 
 def test_curves_for_the_script_are_plain_json(pages):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from blockgreedy.figures import (
+    DOTS,
     INK,
     NAME_OF,
     OF_KIND,
@@ -26,7 +27,8 @@ from blockgreedy.figures import (
     heat_map,
     thinned,
 )
-from blockgreedy.report import Finding, Page, Picture
+from blockgreedy.figures_axes import spread
+from blockgreedy.report import Badge, Finding, Page, Picture
 from blockgreedy.report_style import DARK, LIGHT
 
 VOID = {"meta", "link", "img", "source", "br"}
@@ -279,13 +281,78 @@ def test_what_pictures_are_picked_by_becomes_the_switches_of_their_group():
     ]  # fmt: skip
 
 
-def test_weights_have_bars_of_their_length_and_side():
+def test_a_badge_links_to_the_section_that_says_more():
     page = Page("p")
-    page.section("s").weights([("a<b", -2.0), ("c", 1.0)], "W")
-    rows = re.findall(
-        r'<tr><th scope="row">(.*?)</th><td class="number">(.*?)</td>.*?class="(\w+)" style="(.*?)"', page.html()
+    page.section("First")
+    proof = page.section("Proof <1>", folded=True)
+    proof.text("Because.")
+    page.badge = Badge("Proven", "within 1.2e-08 of <it>", True, proof)
+    html = page.html()
+    assert 'class="badge good" href="#proof-1"' in html
+    assert 'within <span class="whole">1.2e-08</span> of &lt;it&gt;' in html
+    assert "<details><summary><h2>Proof &lt;1&gt;</h2></summary><p>Because.</p></details></section>" in html
+
+
+def test_the_summary_stands_before_the_contents():
+    page = Page("p", "lead")
+    page.summary.facts([("AUC", "0.9", "")])
+    page.section("s")
+    html = page.html()
+    assert html.index(">lead<") < html.index(">0.9<") < html.index("<nav")
+
+
+@pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [0.0, 1.0, 0.95, 0.02], [0.3], []])
+def test_labels_that_would_overlap_are_moved_apart_in_their_order(places):
+    found = np.array(spread(places, 0.1))
+    order = np.argsort(places, kind="stable")
+    assert np.all(np.diff(found[order]) >= 0.1 - 1e-12)
+    assert np.mean(found) == pytest.approx(np.mean(places)) if places else len(found) == 0
+
+
+def test_labels_at_the_ends_of_lines_are_drawn_and_take_the_place_of_a_legend():
+    lines = [Line([1, 2], [1, k], color, label=f"line {k}") for k, color in ((2, TEAL), (3, RED))]
+    drawn = [
+        curves("c", lines, Axis("x"), Axis("y"), alt="c", at_ends=ends, entries=None if ends else [])
+        for ends in (False, True)
+    ]
+    letters = [made.svg.count("<use") for made in drawn]
+    assert letters[1] > letters[0] + 8
+    assert drawn[0].curves["lines"][0]["label"] == "line 2"
+
+
+def test_points_are_read_one_at_a_time_with_their_notes_and_never_thinned():
+    x = np.linspace(0, 1, 300)
+    line = Line(x, x**2, TEAL, DOTS, label="row", whole=True, notes=[("rows", str(k)) for k in range(300)])
+    made = curves("c", [line], Axis("predicted"), Axis("observed"), alt="c", by_point=True)
+    assert made.curves["nearest"] is True
+    assert (made.curves["x"], made.curves["y"]) == ("predicted", "observed")
+    points = made.curves["lines"][0]["points"]
+    assert len(points) == 300
+    assert points[-1][2:] == ["1", "1", "rows", "299"]
+
+
+def test_a_logarithmic_axis_says_where_each_of_its_values_lies():
+    made = curves(
+        "c", [Line([0.01, 1.0, 10.0], [1, 2, 3])], Axis("alpha", log=True, falling=True), Axis("y"), alt="c"
     )
-    assert rows == [("a&lt;b", "−2.000", "minus", "width:50.0%"), ("c", "+1.000", "plus", "width:25.0%")]
+    origin, slope = made.curves["log"]
+    for point in made.curves["lines"][0]["points"]:
+        assert origin + slope * np.log10(float(point[2])) == pytest.approx(point[0], abs=0.05)
+
+
+def test_cells_of_a_heat_map_have_their_values():
+    rows, columns = ["r"], ["c", "d\nd"]
+    grid = heat_map("h", [[1.0, 2.0]], rows, columns, texts=[["1", "2\nx"]], x="x", y="y", alt="map")
+    points = grid.curves["lines"][0]["points"]
+    assert [point[2:] for point in points] == [["r, c", "1"], ["r, d d", "2 x"]]
+
+
+def test_histograms_are_read_between_their_edges():
+    groups = {"class 0": [3, 1], "class 1": [0, 2]}
+    words, colors = ("p", ["0 to 0.5", "0.5 to 1"]), {"class 0": RED, "class 1": TEAL}
+    made = bars("b", groups, Axis("p"), Axis("rows"), alt="b", edges=[0, 0.5, 1], places=words, colors=colors)
+    assert [line["color"] for line in made.curves["lines"]] == ["red", "teal"]
+    assert [point[2:] for point in made.curves["lines"][1]["points"]] == [["0 to 0.5", "0"], ["0.5 to 1", "2"]]
 
 
 def test_facts_and_code_are_escaped():

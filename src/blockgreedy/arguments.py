@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.data.dataset import Dataset
 from blockgreedy.options import flag, number, shown
 from blockgreedy.reals import as_array, is_missing, is_number, real_array
 
@@ -20,6 +21,7 @@ __all__ = [
     "feature_weights",
     "flag",
     "labels",
+    "named_design",
     "non_negative",
     "point",
     "row_offset",
@@ -82,6 +84,19 @@ def labels(y: ArrayLike, n: int) -> NDArray[Any]:
     if array.dtype.kind == "f":
         _all_finite("y", array)
     return array
+
+
+def named_design(X: Any, y: Any) -> tuple[Any, Any, NDArray[np.str_] | None]:
+    """Matrix, targets and names of the columns, of a Dataset, a table of named columns or plain arrays."""
+    if isinstance(X, Dataset):
+        if y is None and not X.labelled:
+            raise ValueError(f"X is {X!r}, which has no labels; give y")
+        return X.X, X.y if y is None else y, X.feature_names
+    if y is None:
+        raise TypeError("y is missing: it may be left out only where X is a blockgreedy.Dataset")
+    names = getattr(X, "columns", None)
+    named = names is not None and not callable(names) and all(isinstance(name, str) for name in names)
+    return X, y, np.array(list(names), dtype=np.str_) if named else None  # type: ignore[arg-type]
 
 
 def targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[Any] | None]:

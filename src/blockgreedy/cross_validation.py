@@ -30,5 +30,11 @@ class CrossValidation:
         return -self.mean if self.scoring == "deviance" else self.mean
 
     @property
+    def shown_folds(self) -> list[Array]:
+        """The scores of each fold likewise; none where they are not known."""
+        sign = -1.0 if self.scoring == "deviance" else 1.0
+        return [] if self.fold_scores is None else [sign * scores for scores in self.fold_scores]
+
+    @property
     def better(self) -> str:
         return "lower" if self.scoring == "deviance" else "greater"

@@ -106,6 +106,18 @@ class Diagnosis:
             lines.append(f"{name}: epsilon {found.epsilon_lower.value:.4g} … {found.epsilon_upper.value:.4g}")
         return "\n".join([*lines, *self.advice])
 
+    def _repr_html_(self) -> str:
+        from blockgreedy.plots import notebook_html
+
+        facts = [("data", f"{self.n_samples:,} rows × {self.n_features:,} features, {self.n_nonzeros:,} nonzeros")]
+        for name, found in self.partitions.items():
+            span = f"{found.epsilon_lower.value:.3g} to {found.epsilon_upper.value:.3g}"
+            balance = f"heaviest block {found.load_balance.value:.3g} × mean"
+            blocks = f"{found.blocks_per_iter:,} of {found.partition.n_blocks:,} blocks per iteration"
+            facts.append((name, f"{blocks}: epsilon {span} (below 1 is safe); {balance}"))
+        facts += [("advice" if k == 0 else "", sentence) for k, sentence in enumerate(self.advice)]
+        return notebook_html("Diagnosis", facts)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
         return {

@@ -197,8 +197,8 @@ class Model:
     # -------------------------------------------------------------------------------------------------- looks
 
     def plot(self, *, n_named: int = 6) -> Figure:
-        """The path, or how the fit converged, or the largest weights: what this model has, as a matplotlib figure."""
-        from blockgreedy.plots import chosen_features, convergence_figure, path_figure, weights_figure
+        """The path, the cross-validation, how the fit converged, or the largest weights: the first that there is."""
+        from blockgreedy.plots import chosen_features, convergence_figure, path_figure, scores_figure, weights_figure
 
         drawn = self.alphas > 0  # at alpha = 0 there is no place on a logarithmic axis
         if len(self) > 1 and np.any(drawn):
@@ -206,6 +206,10 @@ class Model:
             shown = chosen_features(coefs, n_named)
             names = [self.name_of(int(j)) for j in shown[:n_named]]
             return path_figure(self.alphas[drawn], coefs[shown].toarray()[:, drawn], names, self.nonzeros[drawn])
+        found = self.cross_validation
+        if found is not None:
+            means, chosen = (found.alphas, found.shown, found.std_error), (found.alpha_min, found.alpha_1se)
+            return scores_figure(*means, found.shown_folds, chosen, found.scoring)
         if self.trace is not None and len(self.trace) > 1:
             return convergence_figure(self.trace, float(self.objectives[0]))
         return weights_figure(self.at(float(self.alphas[0]) or 1.0).top())
@@ -219,9 +223,8 @@ class Model:
         statuses = ", ".join(dict.fromkeys(self.statuses))
         facts += [("gap", f"{np.max(self.gaps, initial=0.0):.3g}"), ("status", statuses)]
         facts += [("features", f"{self.n_features:,}")]
-        if len(self) == 1:
-            facts += [("largest weights", ", ".join(f"{name} {weight:+.3g}" for name, weight in self.top(5)))]
-        return notebook_html("Model", facts, "What the model looks like", self.plot if len(self) else None)
+        top = self.top(10) if len(self) == 1 else []
+        return notebook_html("Model", facts, "What the model looks like", self.plot if len(self) else None, top)
 
     # ------------------------------------------------------------------------------------------ predictions
 
@@ -285,7 +288,7 @@ def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, An
         "support": _support(problem),
         "settings": dict(settings or {}) | surroundings(),
         **(
-            {}
+            {"feature_names": problem.feature_names}
             if dataset is None
             else {
                 "feature_names": dataset.feature_names,

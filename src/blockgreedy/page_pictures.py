@@ -30,7 +30,7 @@ def convergence_pictures(trace: Trace, objective: float) -> list[Picture]:
             picks = {"against": clock, "scale": scale}
             for name, label, values, color in (
                 ("objective", "objective − best", errors(trace, objective), INK),
-                ("gap", "dual gap", trace["gap"], TEAL),
+                ("gap", "duality gap", trace["gap"], TEAL),
             ):
                 made.append(
                     curves(
@@ -67,11 +67,11 @@ def path_pictures(model: Model) -> list[Picture]:
     coefs = sp.csr_array(model.coefs)
     shown = chosen_features(coefs, _NAMED)[:_DRAWN]
     weights = coefs[shown].toarray()[:, drawn]
-    thin = [Line(alphas, row, SOFT, width=0.5) for row in weights[_NAMED:]]
-    named = [
-        Line(alphas, row, color, width=1.5, label=_short(model.name_of(int(j))))
-        for j, row, color in zip(shown, weights, _COLORS, strict=False)
-    ]
+    names = [model.name_of(int(j)) for j in shown]
+    looks = zip(weights, _COLORS, names, strict=False)
+    named = [Line(alphas, row, color, width=1.5, label=name) for row, color, name in looks]
+    rest = zip(weights[_NAMED:], names[_NAMED:], strict=True)
+    thin = [Line(alphas, row, SOFT, width=0.5, label=name, quiet=True) for row, name in rest]
     made = [
         curves(
             "path-weights",
@@ -82,6 +82,7 @@ def path_pictures(model: Model) -> list[Picture]:
             alt=f"Weights of the {len(shown)} features with the largest ones against alpha, falling; named are "
             + ", ".join(line.label for line in named),
             caption=f"{len(shown)} of {coefs.shape[0]:,} features; the largest are named." if len(shown) else "",
+            at_ends=True,
         )
     ]
     made += [
@@ -118,24 +119,31 @@ def cross_validation_pictures(found: CrossValidation) -> list[Picture]:
     alphas, mean = found.alphas[drawn], found.shown[drawn]
     spread = np.nan_to_num(found.std_error[drawn])
     x = Axis("alpha", log=True, falling=True)
-    marks = [
-        Mark(found.alpha_min, f"alpha_min {found.alpha_min:.3g}", RED),
-        Mark(found.alpha_1se, f"alpha_1se {found.alpha_1se:.3g}", AMBER, "-."),
-    ]
+    marks = [Mark(found.alpha_min, "minimum", RED), Mark(found.alpha_1se, "1 SE", AMBER, "-.")]
+    if found.alpha_min == found.alpha_1se:
+        marks = [Mark(found.alpha_min, "minimum and 1 SE", RED)]
+    each = [scores[drawn] for scores in found.shown_folds]
     at = f"alpha_min {found.alpha_min:.3g}, alpha_1se {found.alpha_1se:.3g}"
     return [
         curves(
             "cross-validation-score",
             [
-                Line(alphas, mean, TEAL, label="mean"),
+                *(
+                    Line(alphas, scores, SOFT, width=0.7, label=f"fold {k + 1}", quiet=True)
+                    for k, scores in enumerate(each)
+                ),
+                Line(alphas, mean, TEAL, width=2.0, label="mean"),
                 Line(alphas, mean - spread, SOFT, width=0.6, label="− 1 standard error"),
                 Line(alphas, mean + spread, SOFT, width=0.6, label="+ 1 standard error"),
             ],
             x,
             Axis(found.scoring),
-            title=f"Rows held out: {found.scoring}",
+            title=f"Score of the rows held out: {found.scoring}",
             alt=f"Mean {found.scoring} of {found.n_folds} folds against alpha, with one standard error; {at}",
-            legend=[Line([], [], TEAL, label="mean ± 1 standard error")],
+            entries=[
+                Line([], [], TEAL, width=2.0, label="mean ± 1 standard error"),
+                *([Line([], [], SOFT, width=0.7, label="each fold")] if each else []),
+            ],
             bands=[Band(alphas, mean - spread, mean + spread, TEAL)],
             marks=marks,
         ),
@@ -178,7 +186,3 @@ def block_pictures(
 def _from_to(values: NDArray[Any]) -> str:
     known = values[np.isfinite(values)]
     return f"from {known[0]:.4g} to {known[-1]:.4g}" if len(known) else "unknown"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 22 else name[:21] + "…"

@@ -195,13 +195,14 @@ class Path:
                          intercept_init=self.points[k].intercept)  # fmt: skip
         coef = np.zeros(full.n_features)
         coef[features] = solution.coef
-        solution.coef = coef
+        solution.coef, solution.feature_names = coef, full.feature_names
         return solution
 
     def plot(self, *, n_named: int = 6, feature_names: Sequence[str] | None = None) -> Figure:
         """Weights and number of nonzeros against alpha: a matplotlib figure, which notebooks show by themselves.
 
-        The ``n_named`` features with the largest weights are named; all others up to 200 are drawn thin.
+        The ``n_named`` features with the largest weights are named (by ``feature_names``, or the problem's own); all
+        others up to 200 are drawn thin.
         """
         from blockgreedy.plots import chosen_features, path_figure
 
@@ -210,7 +211,8 @@ class Path:
             raise ValueError(f"feature_names has {len(feature_names)} names, expected {self.problem.n_features}")
         coefs = self.coefs.tocsr()
         shown = chosen_features(coefs, n_named)
-        names = [f"feature {j}" if feature_names is None else str(feature_names[j]) for j in shown[:n_named]]
+        known = self.problem.feature_names if feature_names is None else feature_names
+        names = [f"feature {j}" if known is None else str(known[j]) for j in shown[:n_named]]
         # at alpha = 0 there is no place on a logarithmic axis
         drawn = self.alphas > 0
         return path_figure(self.alphas[drawn], coefs[shown].toarray()[:, drawn], names, self.nonzeros[drawn])

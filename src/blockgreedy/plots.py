@@ -1,17 +1,24 @@
-"""What ``.plot()`` returns and notebooks show of results: matplotlib figures, and small tables beside them."""
+"""What ``.plot()`` returns and notebooks show of results: matplotlib figures, and small tables beside them.
+
+A figure belongs to pyplot where pyplot is imported: ``plt.gcf()`` is it and ``plt.show()`` shows it. Without pyplot
+no global state is touched. In a notebook the last line of a cell shows it once, in both cases.
+"""
 
 from __future__ import annotations
 
 import base64
 import io
+import sys
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.figures import AMBER, BLUE, GREEN, HEIGHT, INK, RED, SOFT, TEAL, VIOLET, WIDTH, style
+from blockgreedy.figures_style import AMBER, BLUE, GREEN, HEIGHT, INK, RED, SOFT, TEAL, VIOLET, WIDTH, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,9 +95,7 @@ def path_figure(
 def loads_figure(loads: dict[str, NDArray[Any]]) -> Figure:
     """A panel for each kind of load, over the blocks, those with the largest first kind of load first."""
     with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(1.5 * WIDTH, 0.4 + 0.55 * HEIGHT * len(loads)), layout="constrained")
+        figure = _figure(0.4 + 0.55 * HEIGHT * len(loads))
         panels = figure.subplots(len(loads), 1, sharex=True, squeeze=False)[:, 0]
         order = np.argsort(-next(iter(loads.values())), kind="stable")
         for k, (panel, (name, values)) in enumerate(zip(panels, loads.items(), strict=True)):
@@ -110,9 +115,7 @@ def loads_figure(loads: dict[str, NDArray[Any]]) -> Figure:
 def weights_figure(weights: Sequence[tuple[str, float]]) -> Figure:
     """Bars of named weights, the first on top."""
     with style():
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(1.5 * WIDTH, 0.7 + 0.24 * max(len(weights), 4)), layout="constrained")
+        figure = _figure(0.7 + 0.24 * max(len(weights), 4))
         axes = figure.add_subplot()
         values = [weight for _, weight in weights]
         axes.barh(range(len(values)), values, color=[RED if weight < 0 else TEAL for weight in values])
@@ -123,32 +126,108 @@ def weights_figure(weights: Sequence[tuple[str, float]]) -> Figure:
     return figure
 
 
-def notebook_html(title: str, facts: Sequence[tuple[str, str]], alt: str, draw: Callable[[], Figure] | None) -> str:
-    """A table, and the figure where matplotlib is installed; all on white, as notebooks show figures."""
+def scores_figure(
+    alphas: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    error: NDArray[np.float64],
+    folds: Sequence[NDArray[np.float64]],
+    chosen: tuple[float, float],
+    score: str,
+) -> Figure:
+    """Scores of held-out rows against alpha: the mean with its error, each fold, and both choices of alpha."""
+    with style():
+        figure = _figure(HEIGHT)
+        axes = figure.add_subplot()
+        for k, scores in enumerate(folds):
+            axes.plot(alphas, scores, color=SOFT, linewidth=0.6, label="_" if k else "each fold")
+        look: Any = {"color": TEAL, "linewidth": 1.8, "elinewidth": 0.8, "capsize": 2}
+        axes.errorbar(alphas, mean, yerr=np.nan_to_num(error), label="mean ± 1 standard error", **look)
+        least, sparse = chosen
+        axes.axvline(least, color=RED, linestyle="--", linewidth=1.2, label=f"minimum, alpha {least:.3g}")
+        if sparse != least:
+            axes.axvline(sparse, color=AMBER, linestyle="-.", linewidth=1.2, label=f"1 SE, alpha {sparse:.3g}")
+        axes.set(xlabel="alpha", ylabel=score, xscale="log")
+        axes.invert_xaxis()
+        figure.legend(loc="outside lower center", ncols=2, frameon=False)  # below: curves go anywhere
+    return figure
+
+
+def notebook_html(
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    alt: str = "",
+    draw: Callable[[], Figure] | None = None,
+    weights: Sequence[tuple[str, float]] = (),
+) -> str:
+    """Tables, and the figure where matplotlib is installed; all on white, as notebooks show figures."""
     rows = "".join(
         f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
         for name, value in facts
     )
-    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{_image(alt, draw)}</div>"
+    top = "".join(
+        f'<tr><td style="text-align:left">{escape(name)}</td><td>{weight:+.4g}</td></tr>' for name, weight in weights
+    )
+    head = '<tr><th style="text-align:left">largest weights</th><th>weight</th></tr>'
+    table = f"<table>{head}{top}</table>" if weights else ""
+    return f"<div><strong>{escape(title)}</strong><table>{rows}</table>{table}{_image(alt, draw)}</div>"
 
 
 def _image(alt: str, draw: Callable[[], Figure] | None) -> str:
     if draw is None:
         return ""
+    token = _APART.set(True)
     try:
         figure = draw()
     except ImportError:
         return ""
-    raster = io.BytesIO()
-    figure.savefig(raster, format="png", dpi=100, facecolor="white")
-    data = base64.b64encode(raster.getvalue()).decode()
+    finally:
+        _APART.reset(token)
+    data = base64.b64encode(_png(figure)).decode()
     return f'<img alt="{escape(alt)}" style="max-width:100%" src="data:image/png;base64,{data}">'
 
 
-def _two_axes(heights: tuple[float, float]) -> tuple[Axes, Axes]:
+def _png(figure: Figure) -> bytes:
+    raster = io.BytesIO()
+    figure.savefig(raster, format="png", dpi=100, facecolor="white")
+    return raster.getvalue()
+
+
+_APART = ContextVar("_APART", default=False)  # figures that are drawn for a table are none of pyplot's
+
+
+def _figure(height: float) -> Figure:
+    look: Any = {"figsize": (1.5 * WIDTH, height), "layout": "constrained"}
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None or _APART.get():
+        return cast("Figure", _figure_class()(**look))
+    return cast("Figure", pyplot.figure(FigureClass=_figure_class(), **look))
+
+
+@cache
+def _figure_class() -> Any:
+    from matplotlib._pylab_helpers import Gcf  # pyplot's figures, without making another one the current
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(1.5 * WIDTH, 1.5 * HEIGHT), layout="constrained")
+    class NotebookFigure(Figure):
+        """Knows how to be the last line of a cell: pyplot may be about to show it too, or not be there at all."""
+
+        def _ipython_display_(self) -> None:
+            pyplot: Any = sys.modules.get("matplotlib.pyplot")
+            canvas: Any = self.canvas
+            managed = pyplot is not None and any(manager.canvas is canvas for manager in Gcf.get_all_fig_managers())
+            if managed and (canvas.required_interactive_framework or "ipympl" in pyplot.get_backend()):
+                return  # it has a window or a widget
+            from IPython.display import Image, display
+
+            display(Image(_png(self)))
+            if managed:
+                pyplot.close(self)  # or it would be shown again at the end of the cell
+
+    return NotebookFigure
+
+
+def _two_axes(heights: tuple[float, float]) -> tuple[Axes, Axes]:
+    figure = _figure(1.5 * HEIGHT)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=heights)
     return upper, lower
 

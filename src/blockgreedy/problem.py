@@ -36,10 +36,10 @@ class Problem:
 
     Parameters
     ----------
-    X : sparse (any scipy format) or dense, n × p
+    X : sparse (any scipy format) or dense, n × p; of a DataFrame of numbers or a Dataset the column names are kept
         float32 and float64 are kept; canonical CSC and Fortran-ordered arrays are not copied but shared, so X must
         not be changed while the problem is in use. All other arrays are copied.
-    y : array of n targets
+    y : array of n targets; may be left out where X is a Dataset
         For the classification losses any two values; the larger one is the positive class.
     loss : "squared", "logistic", "squared_hinge", "huber"
     alpha : float ≥ 0
@@ -78,12 +78,13 @@ class Problem:
         u_j, times sd_j with ``standardize=True``; inf for a constant column.
     l2_weights : array of p, or None
         sd_j², with ``standardize=True``.
+    feature_names : array of p, or None
     """
 
     def __init__(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         loss: str = "squared",
         alpha: float,
@@ -101,6 +102,7 @@ class Problem:
         self.loss = make_loss(loss, huber_delta)
         self.alpha = arguments.non_negative("alpha", alpha)
         self.l2 = arguments.non_negative("l2", l2)
+        X, y, self.feature_names = arguments.named_design(X, y)
         self.X = as_columns(X)
         self.n_samples, self.n_features = self.X.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
@@ -156,7 +158,7 @@ class Problem:
         other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
         other.column_units = ColumnUnits(other.X, self.fit_intercept)
         other.n_features = len(features)
-        for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper"):
+        for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper", "feature_names"):
             value = getattr(self, name)
             setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
         targets, offset, u = self._given

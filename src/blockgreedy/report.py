@@ -21,13 +21,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
 from blockgreedy.files import replacing_text
-from blockgreedy.report_script import SCRIPT
 from blockgreedy.report_style import STYLE
 
+SCRIPT = files("blockgreedy").joinpath("page.js").read_text(encoding="utf-8")
 Outcome = Literal["agrees", "in part", "differs", "not measured"]
 
 
@@ -35,7 +36,7 @@ Outcome = Literal["agrees", "in part", "differs", "not measured"]
 class Picture:
     """An SVG whose colours are the page's CSS variables, and what it shows in words.
 
-    ``curves`` holds what the page's script reads values from: the label of the x axis, and for each line a label, a
+    ``curves`` holds what the page's script reads values from: the labels of the axes, and for each line a label, a
     colour and its points [x on the drawing, y on the drawing, x in words, y in words]. ``picks`` says in which
     position of the page's switches it is shown ({"against": "seconds"}: where seconds are chosen); it is always shown
     where there is no script.
@@ -56,8 +57,8 @@ class Picture:
 
     def html(self) -> str:
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
-        data = f" data-curves={_quoted(self.curves)}" if self.curves else ""
-        data += f" data-pick={_quoted(self.picks)}" if self.picks else ""
+        data = f" data-curves={quoted(self.curves)}" if self.curves else ""
+        data += f" data-pick={quoted(self.picks)}" if self.picks else ""
         svg = self.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(self.alt)}" ', 1)
         return f"<figure{data}>{svg}{caption}</figure>"
 
@@ -83,6 +84,7 @@ class Finding:
 class Section:
     title: str
     level: int = 2
+    folded: bool = False  # opens on a click
     parts: list[str | Section] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
@@ -90,6 +92,10 @@ class Section:
         part = Section(title, self.level + 1)
         self.parts.append(part)
         return part
+
+    def html(self, html: str) -> None:
+        """Something that is HTML already, with everything in it escaped."""
+        self.parts.append(html)
 
     def text(self, *paragraphs: str) -> None:
         self.parts += [f"<p>{escape(text)}</p>" for text in paragraphs]
@@ -114,18 +120,6 @@ class Section:
         )
         self.parts.append(f'<dl class="facts">{cells}</dl>')
 
-    def weights(self, weights: Iterable[tuple[str, float]], caption: str, note: str = "") -> None:
-        """Names and numbers with bars, those below 0 to the left and in another colour."""
-        rows = list(weights)
-        most = max((abs(weight) for _, weight in rows), default=0.0) or 1.0
-        body = ""
-        for name, weight in rows:
-            bar = f'class="{"minus" if weight < 0 else "plus"}" style="width:{50 * abs(weight) / most:.1f}%"'
-            body += f'<tr><th scope="row">{escape(name)}</th><td class="number">{signed(weight)}</td>'
-            body += f'<td class="bar"><span {bar}></span></td></tr>'
-        head = '<th scope="col">feature</th><th scope="col" class="number">weight</th><th aria-hidden="true"></th>'
-        self.parts.append(_table(caption, head, body, note, "weights"))
-
     def table(
         self,
         head: Sequence[str],
@@ -134,8 +128,12 @@ class Section:
         note: str = "",
         *,
         folded: bool = False,
+        one_line: bool = False,
     ) -> None:
-        """The first cell of a row is its heading; numbers are set to the right. A folded table opens on a click."""
+        """The first cell of a row is its heading; numbers are set to the right. A folded table opens on a click.
+
+        With ``one_line`` no cell is broken into lines, however narrow the screen is.
+        """
         rows = list(rows)
         for row in rows:
             if len(row) != len(head):
@@ -148,7 +146,7 @@ class Section:
             + "</tr>"
             for row in rows
         )
-        text = _table(caption, top, body, note)
+        text = table_html(caption, top, body, note, "one-line" if one_line else "")
         summary = f"<summary>{escape(caption)}: {len(rows):,} rows</summary>"
         self.parts.append(f"<details>{summary}{text}</details>" if folded else text)
 
@@ -160,7 +158,7 @@ class Section:
             for name, value in picture.picks.items():
                 known = picks.setdefault(name, [])
                 known += [value] if value not in known else []
-        switches = f" data-picks={_quoted(picks)}" if picks else ""
+        switches = f" data-picks={quoted(picks)}" if picks else ""
         if pictures:
             drawn = "".join(picture.html() for picture in pictures)
             self.parts.append(f'<div class="figures"{switches}>{drawn}</div>')
@@ -173,15 +171,33 @@ class Section:
         return self.pictures + [picture for part in self.sections for picture in part.all_pictures()]
 
 
+@dataclass(frozen=True)
+class Badge:
+    """The one thing to know about a result, and the section that says more."""
+
+    word: str
+    text: str
+    good: bool
+    about: Section
+
+    def html(self, name: str) -> str:
+        kind = "good" if self.good else "open"
+        word = f"<strong>{'✓' if self.good else '!'} {escape(self.word)}</strong>"
+        text = re.sub(r"(\S*\de-\d+)", r'<span class="whole">\1</span>', escape(self.text))  # no break in a number
+        return f'<p><a class="badge {kind}" href="#{name}">{word} {text}</a></p>'
+
+
 @dataclass
 class Page:
     title: str
     lead: str = ""
     language: str = "en"
     sections: list[Section] = field(default_factory=list)
+    summary: Section = field(default_factory=lambda: Section(""))  # what stands before the contents, without a title
+    badge: Badge | None = None
 
-    def section(self, title: str) -> Section:
-        part = Section(title)
+    def section(self, title: str, *, folded: bool = False) -> Section:
+        part = Section(title, folded=folded)
         self.sections.append(part)
         return part
 
@@ -190,19 +206,22 @@ class Page:
 
     def html(self) -> str:
         names: set[str] = set()
-        body, contents = [], []
+        body, contents, badge = [], [], ""
         for part in self.sections:
-            text, entry = _render(part, names)
+            name, text, entry = _render(part, names)
             body.append(text)
             contents.append(entry)
+            if self.badge is not None and self.badge.about is part:
+                badge = self.badge.html(name)
         lead = f'<p class="lead">{escape(self.lead)}</p>' if self.lead else ""
+        summary = "".join(part for part in self.summary.parts if isinstance(part, str))
         return (
             f'<!doctype html><html lang="{escape(self.language)}"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
             '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
             f"<title>{escape(self.title)}</title><style>{STYLE}</style></head><body>"
-            f"<header><h1>{escape(self.title)}</h1>{lead}</header>"
+            f"<header><h1>{escape(self.title)}</h1>{lead}{badge}{summary}</header>"
             f'<nav aria-label="Contents"><ol>{"".join(contents)}</ol></nav>'
             f"<main>{''.join(body)}</main><script>{SCRIPT}</script></body></html>\n"
         )
@@ -213,21 +232,22 @@ class Page:
             file.write(self.html())
 
 
-def _render(part: Section, names: set[str]) -> tuple[str, str]:
-    """The section's HTML and its line in the table of contents."""
+def _render(part: Section, names: set[str]) -> tuple[str, str, str]:
+    """The section's anchor, its HTML and its line in the table of contents."""
     name = _anchor(part.title, names)
     inner, below = [], []
     for item in part.parts:
         if isinstance(item, str):
             inner.append(item)
         else:
-            text, entry = _render(item, names)
+            _, text, entry = _render(item, names)
             inner.append(text)
             below.append(entry)
-    heading = f"h{min(part.level, 6)}"
-    text = f'<section id="{name}"><{heading}>{escape(part.title)}</{heading}>{"".join(inner)}</section>'
+    level = f"h{min(part.level, 6)}"
+    text, heading = "".join(inner), f"<{level}>{escape(part.title)}</{level}>"
+    text = f"<details><summary>{heading}</summary>{text}</details>" if part.folded else heading + text
     sub = f"<ol>{''.join(below)}</ol>" if below else ""
-    return text, f'<li><a href="#{name}">{escape(part.title)}</a>{sub}</li>'
+    return name, f'<section id="{name}">{text}</section>', f'<li><a href="#{name}">{escape(part.title)}</a>{sub}</li>'
 
 
 def _anchor(title: str, names: set[str]) -> str:
@@ -251,8 +271,8 @@ _HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 _POLICY = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'"
 
 
-def _table(caption: str, head: str, body: str, note: str, kind: str = "") -> str:
-    """Head and body are HTML."""
+def table_html(caption: str, head: str, body: str, note: str = "", kind: str = "") -> str:
+    """Head and body are HTML. On a narrow screen the table scrolls sideways inside its box."""
     words, kind = escape(caption), f' class="{kind}"' if kind else ""
     return (
         f'<div class="table" tabindex="0" role="region" aria-label="{words}"><table{kind}>'
@@ -261,7 +281,7 @@ def _table(caption: str, head: str, body: str, note: str, kind: str = "") -> str
     )
 
 
-def _quoted(data: Any) -> str:
+def quoted(data: Any) -> str:
     """JSON as an attribute, in single quotes: it is full of double ones."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return "'" + text.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") + "'"

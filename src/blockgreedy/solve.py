@@ -75,10 +75,17 @@ class Solution:
     trace: Trace = field(repr=False)
     phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)  # where the default solver spent them
     partition: Partition | None = field(default=None, repr=False)
+    feature_names: NDArray[np.str_] | None = field(default=None, repr=False)  # those of the problem
 
     @property
     def nonzeros(self) -> int:
         return int(np.count_nonzero(self.coef))
+
+    def top(self, k: int = 20) -> list[tuple[str, float]]:
+        """The k features of largest |weight|, by name."""
+        order = np.argsort(-np.abs(self.coef), kind="stable")[: min(whole("k", k, 0), self.nonzeros)]
+        names = self.feature_names
+        return [(f"feature {j}" if names is None else str(names[j]), float(self.coef[j])) for j in order]
 
     def __repr__(self) -> str:
         return (
@@ -87,7 +94,11 @@ class Solution:
         )
 
     def plot(self, x: Literal["seconds", "iterations"] = "seconds") -> Figure:
-        """Error, gap and nonzeros over the run: a matplotlib figure, which notebooks show by themselves."""
+        """Error, gap and nonzeros over the run, as a matplotlib figure.
+
+        Notebooks show it by themselves. Where matplotlib.pyplot is imported it is pyplot's current figure, for
+        ``plt.show()`` and ``plt.gcf()``. The same goes for the other ``plot`` methods.
+        """
         from blockgreedy.plots import convergence_figure
 
         return convergence_figure(self.trace, self.objective, x)
@@ -98,14 +109,14 @@ class Solution:
         facts = [
             ("status", self.message if self.message.startswith(self.status) else f"{self.status}: {self.message}"),
             ("objective", f"{self.objective:.10g}"),
-            ("gap", f"{self.gap:.3g}"),
+            ("duality gap", f"{self.gap:.3g}: the objective is at most this far above the true minimum"),
             ("nonzeros", f"{self.nonzeros:,} of {len(self.coef):,}"),
             ("intercept", f"{self.intercept:.6g}"),
             ("iterations", f"{self.n_iter:,}"),
             ("seconds", f"{self.seconds:.3g}, and {self.check_seconds:.3g} in checks"),
         ]
         draw = self.plot if len(self.trace) > 1 else None
-        return notebook_html("Solution", facts, "Error, gap and nonzeros over the run", draw)
+        return notebook_html("Solution", facts, "Error, gap and nonzeros over the run", draw, self.top(10))
 
 
 def solve(
@@ -199,7 +210,7 @@ def solve(
             start=start,
             **common,
         )
-        return Solution(partition=given, **outcome)
+        return Solution(partition=given, feature_names=problem.feature_names, **outcome)
     if start is not None:
         common["start"] = start[0]
     return _solve_by_family(problem, method, threads, n_blocks, partition, max_iter, seed, family, common)
@@ -259,7 +270,7 @@ def _solve_by_family(
         trace_spectral_radius=radius,
         **{"start": None, **common},
     )
-    return Solution(intercept=0.0, partition=given, **outcome)
+    return Solution(intercept=0.0, partition=given, feature_names=problem.feature_names, **outcome)
 
 
 def check_family_arguments(method: str, family: Mapping[str, Any], partition: Partition | str | None = None) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from blockgreedy.data.encoding import Encoding
 
+_SHOWN = 10  # names, in a notebook
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
@@ -70,16 +72,36 @@ class Dataset:
         return self if self.X.dtype == dtype else replace(self, X=self.X.astype(dtype))
 
     def __repr__(self) -> str:
+        n_samples, n_features = self.X.shape
+        title = f"{self.name!r}, " if self.name else ""
+        size = f"{n_samples:,} x {n_features:,}, {self._nonzeros():,} nonzeros, {self.X.dtype}"
+        return f"Dataset({title}{size}, y {{{self._labels()}}})"
+
+    def _repr_html_(self) -> str:
+        from blockgreedy.plots import notebook_html
+
+        n_samples, n_features = self.X.shape
+        nonzeros = self._nonzeros()
+        density = nonzeros / max(n_samples * n_features, 1)
+        names = [] if self.feature_names is None else [str(name) for name in self.feature_names[:_SHOWN]]
+        more = f", … ({n_features - _SHOWN:,} more)" if n_features > _SHOWN else ""
+        facts = [
+            ("rows", f"{n_samples:,}"),
+            ("features", f"{n_features:,}"),
+            ("nonzero entries", f"{nonzeros:,} ({100 * density:.3g} %), {self.X.dtype}"),
+            ("labels", self._labels() if self.labelled else "none"),
+            *([("feature names", ", ".join(names) + more)] if names else []),
+        ]
+        return notebook_html(f"Dataset {self.name}".strip(), facts)
+
+    def _nonzeros(self) -> int:
+        return int(np.count_nonzero(self.X) if isinstance(self.X, np.ndarray) else self.X.nnz)
+
+    def _labels(self) -> str:
         values, counts = np.unique(self.y, return_counts=True)
         if values.size <= 10:
-            labels = ", ".join(f"{label_text(value)}: {count:,}" for value, count in zip(values, counts, strict=True))
-        else:
-            labels = f"{values.size:,} values in [{label_text(values[0])}, {label_text(values[-1])}]"
-        n_samples, n_features = self.X.shape
-        nonzeros = np.count_nonzero(self.X) if isinstance(self.X, np.ndarray) else self.X.nnz
-        title = f"{self.name!r}, " if self.name else ""
-        size = f"{n_samples:,} x {n_features:,}, {nonzeros:,} nonzeros, {self.X.dtype}"
-        return f"Dataset({title}{size}, y {{{labels}}})"
+            return ", ".join(f"{label_text(value)}: {count:,}" for value, count in zip(values, counts, strict=True))
+        return f"{values.size:,} values in [{label_text(values[0])}, {label_text(values[-1])}]"
 
 
 def as_names(names: NDArray[Any] | None) -> NDArray[np.str_] | None:

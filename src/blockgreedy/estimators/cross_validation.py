@@ -22,6 +22,7 @@ from blockgreedy.estimators.checks import check_classes, given_alphas, weights_o
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
 from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
+from blockgreedy.estimators.score_plot import ScorePlotMixin
 from blockgreedy.estimators.scoring import is_deviance, make_score
 from blockgreedy.options import count_of, number, whole
 from blockgreedy.polish import is_small
@@ -55,7 +56,7 @@ class ScoringMixin:
 
 
 @dataclass(eq=False, repr=False)
-class CrossValidated(SparseLinearModel):
+class CrossValidated(ScorePlotMixin, SparseLinearModel):
     """A model at the alpha that predicts held-out rows best.
 
     All folds use the same columns, with weights of 0 on the rows held out: centring, scaling and class weights are

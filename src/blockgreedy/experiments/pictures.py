@@ -22,7 +22,8 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
     for k, alpha in enumerate(facts.alphas):
         for run in results.find(part, facts.name, alpha):
             xs = run.trace["iteration"] if clock is None else run.clock(clock, facts.ns_per_nonzero)
-            lines.append(Line(xs, run.trace[column], color_of(run.setting.kind), STYLES[k], 1.5))
+            label = f"{run.setting.kind}, alpha {alpha_text(alpha)}"
+            lines.append(Line(xs, run.trace[column], color_of(run.setting.kind), STYLES[k], 1.5, label))
     kinds = [kind for kind in results.kinds() if results.find(part, facts.name, kind=kind)]
     legend = [Line([], [], color_of(kind), label=kind) for kind in kinds]
     legend += [
@@ -38,7 +39,8 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
         x,
         y,
         title=f"{facts.name}: {'objective' if column == 'objective' else 'nonzeros'}",
-        legend=legend,
+        entries=legend,
+        by_point=True,
         alt=f"{y.label} against {against} on {facts.name} with update {rule}, {' and '.join(kinds)} blocks, "
         f"alphas {', '.join(alpha_text(a) for a in facts.alphas)}",
     )
@@ -120,7 +122,7 @@ def short(value: float) -> str:
 def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block: int | None, kind: str) -> Picture:
     """Relative error against wall clock: the partitions (per_block given) or more work per scan (None)."""
     found = results.find(plan.FOLLOW_UP, facts.name, alpha)
-    lines, legend = [], []
+    lines = []
     for run in found:
         s = run.setting
         if s.kind == DEFAULT:
@@ -133,8 +135,8 @@ def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block:
             label = f"{s.per_block} per block, {s.update}"
         else:
             continue
-        lines.append(Line(run.clock("wall", 1.0) + run.partition_seconds, results.errors(run), color, style, width))
-        legend.append(Line([], [], color, style, width, label))
+        seconds = run.clock("wall", 1.0) + run.partition_seconds
+        lines.append(Line(seconds, results.errors(run), color, style, width, label))
     what = f"{per_block} per block" if per_block is not None else f"{kind} blocks"
     return curves(
         f"follow-up-{facts.name}-{alpha_text(alpha)}-{'kinds' if per_block is not None else 'per-block'}",
@@ -142,7 +144,7 @@ def errors_over_time(results: Results, facts: SetFacts, alpha: float, per_block:
         Axis(f"seconds, {CLOCKS['wall']}", log=True),
         Axis("(f − f*) / (f(0) − f*)", log=True, limits=(1e-4, 2.0)),
         title=f"{facts.name}, alpha {alpha_text(alpha)}",
-        legend=legend,
+        by_point=True,
         alt=f"Relative error against wall-clock seconds on {facts.name} at alpha {alpha_text(alpha)}: "
         f"safe updates with {what}, and the default solver",
     )
