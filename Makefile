@@ -1,4 +1,5 @@
 # make demo and make test do all set-up themselves; the rest is for people who change the code.
+# .venv grows by what is asked for: "demo" has what running the package takes, "tools" adds what developing it takes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,12 +8,16 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-browser docs lint format stubs sanitize tsan fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo demo-family test test-browser docs lint format stubs sanitize tsan fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
 
-test: $(VENV)/built
+# The algorithms of the paper on one problem, as a table.
+demo-family: $(VENV)/built
+	$(BIN)/python examples/demo_family.py
+
+test: $(VENV)/built $(VENV)/tools
 	$(BIN)/python -m pytest -n $(shell nproc) --dist loadgroup -m "not browser"
 
 # Pages in headless Chromium, from the system's packages; leaves screenshots in build/screenshots.
@@ -25,13 +30,13 @@ docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server -d build/site"
 
-lint: $(VENV)/built
+lint: $(VENV)/built $(VENV)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
 	$(BIN)/mypy
 
-format: $(VENV)/built
+format: $(VENV)/built $(VENV)/tools
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(SOURCES)
@@ -64,7 +69,7 @@ build/fuzz/svmlight: fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp $(wildca
 	fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp -lpthread
 
 # Random problems against an oracle that shares no code with the package; SEED=… repeats a hunt, SECONDS=… is its length.
-hunt: $(VENV)/built
+hunt: $(VENV)/built $(VENV)/tools
 	$(BIN)/python -m hunt --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --out findings $(HUNT)
 
 # The race against other packages, in an environment of its own. RACE="--problems reuters --limit 20" narrows it.
@@ -93,22 +98,26 @@ bench-family: $(VENV)/built
 clean:
 	rm -rf .venv .venv-asan .venv-tsan .venv-bench build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/tools: pyproject.toml
+$(VENV)/demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python tools/requirements.py demo | $(BIN)/python -m pip install -q -r /dev/stdin
+	touch $@
+
+$(VENV)/tools: $(VENV)/demo
 	$(BIN)/python tools/requirements.py dev | $(BIN)/python -m pip install -q -r /dev/stdin
 	touch $@
 
-$(VENV)/browser: $(VENV)/built
+$(VENV)/browser: $(VENV)/built $(VENV)/tools
 	$(BIN)/python tools/requirements.py browser | $(BIN)/python -m pip install -q -r /dev/stdin
 	touch $@
 
-$(VENV)/docs: $(VENV)/built
+$(VENV)/docs: $(VENV)/built $(VENV)/tools
 	$(BIN)/python tools/requirements.py docs | $(BIN)/python -m pip install -q -r /dev/stdin
 	touch $@
 
 # The editable install knows the Python files that were there when it was made: a folder changes when one is added.
-$(VENV)/built: $(VENV)/tools $(SOURCES) CMakeLists.txt $(shell find src/blockgreedy -type d -not -name __pycache__)
+$(VENV)/built: $(VENV)/demo $(SOURCES) CMakeLists.txt $(shell find src/blockgreedy -type d -not -name __pycache__)
 	$(BIN)/python -m pip install $(BUILD_FLAGS) -e .
 	touch $@
 

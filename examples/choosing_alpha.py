@@ -1,7 +1,7 @@
 """Choosing alpha by cross-validation: the best score, or the sparser model within a standard error of it.
 
 ``alpha_min_`` predicts best on held-out rows, on average over the folds. That average is itself uncertain:
-``alpha_1se_`` is the largest alpha whose score is at most one standard error worse, usually with far fewer features.
+``alpha_1se_`` is the largest alpha whose score is at most one standard error worse; it often has far fewer features.
 The data are made here; it takes a few seconds.
 """
 

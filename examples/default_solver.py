@@ -1,7 +1,8 @@
 """The certificate by hand: sample weights, an intercept and an offset, and the proof checked in plain NumPy.
 
-An earlier model saw only the 2,000 commonest terms. Its predictions become the offset of a second model, which says
-what the other terms add. Rows of the rarer class count more. Data are made here; it takes a second.
+A first model uses only the 2,000 most frequent terms. Its predictions become the offset of a second model, which
+finds what the other terms add. Rows of the rarer class have a larger weight, so that both classes count the same.
+Finally the proof of the second model is recomputed without the library. Data are generated; it takes a second.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""From scikit-learn: the same models by both, objectives and weights side by side, and what differs.
+"""From scikit-learn: the same models fitted by both packages, their objectives and weights side by side.
 
-Objectives are computed here, in NumPy, for both. docs/migrate-scikit-learn.md has the table of parameters.
+The objectives of both are computed here with NumPy. docs/migrate-scikit-learn.md has the table of parameters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Reading a regularisation path: which features come when, how much they explain, and which point to take.
+"""Reading a regularisation path: when features enter, how much they explain, and which point to choose.
 
-Made here: 1,000 correlated features, 300 samples, and a target that depends on eight of them. It takes a second.
+The data are generated: 300 samples, 1,000 correlated features, and a target that depends on eight of them. It takes a
+second.
 
     python examples/reading_a_path.py [picture.png]
 """
@@ -41,8 +42,8 @@ def main(picture: Path) -> None:
         share = path.deviance_explained[k]
         print(f"{k:4d}  {path.alphas[k]:6.3f}  {path.nonzeros[k]:8d}  {share:9.3f}  {path.gaps[k]:.1e}")
 
-    # More features always explain more. Criteria charge for each; with more features than samples, EBIC charges for
-    # the number of sets to choose from as well.
+    # More features always explain more of the sample. Information criteria penalise each feature; EBIC also penalises
+    # the number of sets of features to choose from, which matters if there are more features than samples.
     true = np.flatnonzero(truth)
     print("\nchoice                  k  nonzeros  true ones  error of the weights  after refit")
     choices = {"about 8 features": path.with_nonzeros(8), "least BIC": int(np.argmin(path.bic())),

@@ -1,7 +1,7 @@
 """Text classification: TfidfVectorizer and LogisticRegression in a pipeline, tuned, read and checked.
 
-The documents are made here: a few words on their subject, some on another, among common and invented words. It takes
-a few seconds.
+The documents are generated: a few words on their subject and some on another, among common and invented words. It
+takes a few seconds. (The vignette on text has real documents and plots.)
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def main() -> None:
         top = [f"{words[j]} {row[j]:.1f}" for j in np.argsort(-row)[:7] if row[j] > 0]
         print(f"{name:>10}: {np.count_nonzero(row):3d} of {len(row)} words; {', '.join(top)}")
 
-    # One model for each class, and one proof for each: no weights have an objective that is lower by more.
+    # One model for each class, and a proof for each: its objective is at most this much above the true minimum.
     gaps = ", ".join(f"{gap:.1e}" for gap in model.dual_gap_)
     print(f"\n{model.status_}; proven distance from the minimum: {gaps}")
 

@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,10 @@ from blockgreedy.cli import app
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EVERYWHERE = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md"]
-FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+# A block in a list is indented.
+FENCE = re.compile(r"^ *```(\w+)[^\n]*\n(.*?)^ *```$", flags=re.DOTALL | re.MULTILINE)
+# Made when the site is built.
+OF_SITE = ("gallery/index.md", "example-report.html")
 # What a test cannot do: set up, build, measure for hours, or fetch from the network.
 NOT_RUN = (
     *("make", "pip install", "python3 -m venv", ". env/bin/activate", "python benchmarks/", ".venv-bench/bin/python"),
@@ -25,12 +29,19 @@ sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
 import assets  # noqa: E402
 import commands  # noqa: E402
+import formulae  # noqa: E402
 import gallery  # noqa: E402
+import vignettes  # noqa: E402
+
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import speed  # noqa: E402
 
 
 def blocks(page):
     """(language, text) of every fenced block."""
-    return FENCE.findall(page.read_text(encoding="utf-8"))
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [(language, textwrap.dedent(text)) for language, text in found]
 
 
 def shell_lines(text):
@@ -43,7 +54,7 @@ def test_pages_have_examples_in_both_languages():
     languages = [language for page in PAGES for language, _ in blocks(page)]
     assert languages.count("python") > 20
     assert languages.count("sh") > 20
-    assert set(languages) <= {"python", "sh", "text"}
+    assert set(languages) <= {"python", "sh", "text", "math"}
 
 
 @pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
@@ -72,7 +83,7 @@ def test_examples_run_in_the_order_of_the_page(page, tmp_path, monkeypatch, caps
         elif language == "sh":
             for line in shell_lines(text):
                 run_command(line)
-    if page.name in ("README.md", "start.md", "convergence.md"):
+    if page.name in ("start.md", "convergence.md"):
         assert "converged" in capsys.readouterr().out
 
 
@@ -99,7 +110,7 @@ def test_commands_that_are_not_run_exist(monkeypatch):
                     words = line.split()[1:]
                     known = commands.all_commands()
                     command = known.get(words[0]) or known[" ".join(words[:2])]
-                    options = {name for parameter in command.params for name in parameter.opts}
+                    options = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
                     assert {word for word in words if word.startswith("--")} <= options, line
 
 
@@ -113,8 +124,10 @@ def test_the_theory_page_shows_the_numbers_that_come_out():
 
 @pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
 def test_links_lead_to_files(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
-        if not re.match(r"\w+:|#", target):
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text):
+        target = "".join(target)
+        if not re.match(r"\w+:|#", target) and target not in OF_SITE:
             assert (page.parent / target.split("#")[0]).is_file(), target
 
 
@@ -150,6 +163,35 @@ def test_the_command_line_page_has_every_verb_with_all_its_options():
         assert {option for option in options if f"`{option}`" not in table} == set()
 
 
+def test_the_table_of_the_readme_is_what_was_measured():
+    readme = (ROOT / "README.md").read_text()
+    assert speed.with_table(readme, speed.table(speed.fits())) == readme
+
+
+def test_the_pictures_of_speed_are_drawn_for_light_and_dark_pages():
+    found = speed.fits()
+    assert set(found) == {"dorothea", "reuters", "enron", "news20"}
+    for shade in speed.INK:
+        drawn = {text.get_text() for text in speed.draw(found, shade).axes[0].texts}
+        assert {"LIBLINEAR", "skglm", "blockgreedy 187 ms"} <= drawn
+        place = ROOT / "docs" / "img" / f"speed-{shade}.svg"
+        assert speed.INK[shade][2] in place.read_text()
+        assert place.name in (ROOT / "README.md").read_text()
+
+
+def test_formulae_become_mathml():
+    page = "before\n\n```math\n\\frac{1}{n} x_j\n```\n\nand $`\\alpha`$; a price of $5 stays"
+    made = formulae.as_mathml(page)
+    assert "```" not in made
+    assert "<mfrac>" in made
+    assert made.count("<math") == 2
+    assert "$5 stays" in made
+    for page in PAGES:
+        for language, text in blocks(page):
+            if language == "math":
+                assert "\\" not in re.sub(r"<.*?>", "", formulae.as_mathml(f"```math\n{text}```\n")), page.name
+
+
 def test_every_example_is_a_page_of_the_gallery():
     examples = gallery.all_examples()
     assert len(examples) == len(list((ROOT / "examples").glob("*.py"))) > 4
@@ -162,6 +204,19 @@ def test_every_example_is_a_page_of_the_gallery():
             ast.dump(ast.parse(example.path.read_text()).body[0]) + ", ", "", 1
         )
         assert "what it printed" in page
+
+
+def test_the_first_page_of_the_gallery_shows_a_picture_of_every_vignette():
+    found = vignettes.all_vignettes()
+    assert [vignette.name for vignette in found] == list(vignettes.ORDER)
+    for vignette in found:
+        vignette.results = [{"output": "", "pictures": [[f"{vignette.name}-light.png", f"{vignette.name}-dark.png"]]}]
+    page = gallery.first_page(found, gallery.all_examples())
+    for vignette in found:
+        assert f"](../vignettes/{vignette.name}.md)" in page
+        assert f"{vignette.name}-light.png#only-light" in page
+        assert f"{vignette.name}-dark.png#only-dark" in page
+        assert vignette.audience.startswith("For people who") or vignette.audience.startswith("For people with")
 
 
 def test_an_asset_from_elsewhere_is_found(tmp_path):

@@ -3,6 +3,8 @@
 import inspect
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,9 @@ import blockgreedy as bg
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "migrate-scikit-learn.md").read_text()
+sys.path.insert(0, str(ROOT / "tools" / "docs"))
+
+import vignettes  # noqa: E402
 
 
 @pytest.fixture
@@ -27,6 +32,55 @@ def run(capsys, monkeypatch):
         return capsys.readouterr().out, defined
 
     return run_example
+
+
+@pytest.mark.parametrize("name", vignettes.ORDER)
+def test_vignettes_run_and_draw(name, tmp_path):
+    (vignette,) = [found for found in vignettes.all_vignettes() if found.name == name]
+    vignette.run(tmp_path)  # each asserts what it says
+    assert len(vignette.pictures) >= 4  # two at least, for light and for dark pages
+    for picture in vignette.pictures:
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    page = vignette.page()
+    assert page.startswith(f"# {vignette.title}\n")
+    for result in vignette.results:
+        assert result["output"].rstrip() in page
+
+
+def test_demo_shows_fit_words_curve_and_page(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "110")
+    printed, defined = run("demo")
+    rows = re.findall(r"^(blockgreedy|scikit-learn \S+ \w+) +(\S+) +(\d\.\d{7}) +(\S+) ", printed, flags=re.MULTILINE)
+    assert [name.split()[-1] for name, *_ in rows] == ["blockgreedy", "liblinear", "saga"]
+    objectives = [float(objective) for _, _, objective, _ in rows]
+    assert max(objectives) - min(objectives) < 1e-4  # the same problem, comparable accuracy
+    assert "Proven: the objective of blockgreedy is at most" in printed
+    words = set(re.findall(r"^(\w+) +\+\d", printed, flags=re.MULTILINE))
+    assert words <= set(defined["GOOD"])
+    assert len(words) == 6
+    curve = re.findall(r"^ +\d\.\d{3} ┤.*[⠉⠒⠤⣀●]", printed, flags=re.MULTILINE)
+    assert len(curve) >= 4
+    page = Path(re.search(r"any browser: (\S+)", printed)[1])
+    assert page == tmp_path / "build" / "demo" / "cv.html"
+    assert "<html" in page.read_text(encoding="utf-8")
+    assert len(printed.splitlines()) <= 45  # a screen
+    assert re.search(r"^\d+\.\d seconds in all", printed, flags=re.MULTILINE)
+
+
+def test_make_demo_installs_no_tools_of_developers():
+    steps = subprocess.run(
+        ["make", "-n", "VENV=does-not-exist", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    extras = set(re.findall(r"tools/requirements\.py (\w+)", steps))
+    assert extras == {"demo"}
+    wanted = subprocess.run(
+        [sys.executable, ROOT / "tools" / "requirements.py", *extras], capture_output=True, text=True, check=True
+    ).stdout
+    names = {re.match(r"[\w-]+", line)[0] for line in wanted.splitlines()}
+    assert {"numpy", "scikit-learn", "matplotlib", "nanobind"} <= names
+    assert not names & {"pytest", "ruff", "mypy", "clang-format", "pandas", "hypothesis", "selenium", "mkdocs"}
+    assert "examples/demo.py" in steps
 
 
 def test_default_solver_runs(run):

@@ -11,6 +11,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.shades import save_both
+
 from .measure import REFERENCE, TARGETS, Row, read_rows, time_to_target, with_suboptimality
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -230,8 +232,10 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
     figure, axes = pyplot.subplots(1, len(TARGETS), figsize=(6 * len(TARGETS), 5), sharey=True)
     for target, axis in zip(TARGETS, axes, strict=True):
         profile(rows, target, axis)
+    axes[0].set_ylabel("share of cells")
     axes[-1].legend(fontsize=6, loc="lower right")
-    made.append((figure, "race-profile.png"))
+    figure.tight_layout()
+    profiles = save_both(figure, folder / "race-profile.png")
     for problem in dict.fromkeys(row.problem for row in rows):
         losses = list(dict.fromkeys(row.loss for row in rows if row.problem == problem))
         figure, axes = pyplot.subplots(1, len(losses), figsize=(7 * len(losses), 5), squeeze=False)
@@ -242,7 +246,7 @@ def draw(rows: list[Row], folder: Path) -> list[Path]:
         figure.tight_layout()
         figure.savefig(folder / name, dpi=110)
         pyplot.close(figure)
-    return [folder / name for _, name in made]
+    return [*profiles, *(folder / name for _, name in made)]
 
 
 def load_rows(folder: Path) -> list[Row]:

@@ -1,4 +1,7 @@
-"""The gallery: examples/*.py as pages. Title and text are an example's docstring, below stand its code and output."""
+"""The gallery: a first page with pictures of the vignettes, and examples/*.py as pages.
+
+Title and text of an example are its docstring; its output and its code stand below.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from vignettes import Vignette
 
 ROOT = Path(__file__).parents[2]
 _PICTURE = "picture.png"  # what an example that draws is given as its argument
@@ -68,6 +73,37 @@ class Example:
         parts += ["## Output", f"```text\n{self.output.rstrip()}\n```"]
         parts += ["## Code", f'```python title="examples/{self.path.name}"\n{self.code.rstrip()}\n```']
         return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def first_page(vignettes: list[Vignette], examples: list[Example]) -> str:
+    """A card with a picture for each vignette, a line for each script."""
+    lines = [
+        "# Gallery",
+        "",
+        "## Vignettes",
+        "",
+        "Worked from raw data to a decision, with pictures, each for one audience.",
+    ]
+    lines += ["All run without a network; the pages show what they printed and drew when this site was built.", ""]
+    lines += ['<div class="grid cards" markdown>', ""]
+    for vignette in vignettes:
+        place = f"../vignettes/{vignette.name}"
+        pictures = [
+            f"[![{vignette.title}](../vignettes/{name}#only-{shade})]({place}.md)"
+            for name, shade in zip(vignette.thumbnail, ("light", "dark"), strict=True)
+        ]
+        lines += [f"-   {''.join(pictures)}", "", f"    **[{vignette.title}]({place}.md)**", ""]
+        lines += [f"    {vignette.audience}", ""]
+    lines += [
+        "</div>",
+        "",
+        "## Scripts",
+        "",
+        "From the folder `examples/`: each makes its own data; the page shows its output.",
+        "",
+    ]
+    lines += [f"- [{example.title}]({example.name}.md): {example.subtitle}" for example in examples]
+    return "\n".join(lines) + "\n"
 
 
 def all_examples() -> list[Example]:

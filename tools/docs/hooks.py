@@ -1,7 +1,8 @@
 """Hooks of mkdocs: pages made of other files of the project, links to them, and nothing fetched from elsewhere.
 
-The site is docs/ plus what already stands somewhere: README.md is its first page, ARCHITECTURE.md and its like are
-pages, examples/ becomes the gallery, and the tables of options come from the command line itself.
+The site is docs/ plus what already stands somewhere: ARCHITECTURE.md and its like are pages, examples/ becomes the
+gallery and the vignettes, the demo leaves the example report of the front page, the tables of options come from the
+command line itself, and formulae become MathML.
 """
 
 from __future__ import annotations
@@ -13,26 +14,29 @@ from typing import Any
 
 from assets import foreign_assets
 from commands import options_table
-from gallery import all_examples
+from formulae import as_mathml
+from gallery import all_examples, first_page
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from vignettes import all_vignettes
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
-    "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "LICENSE": "LICENSE.txt",
 }
+EXAMPLE_REPORT = "build/gallery/demo/build/demo/cv.html"  # which examples/demo.py writes into its working folder
 ALONE = ("index.md", "start.md")  # no other pages in their part of the menu: the room is theirs
 _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 _OPTIONS = re.compile(r"<!-- options: (.+?) -->")
 
 
 def on_config(config: Any) -> None:
-    """The gallery's pages follow its first page in the menu."""
-    pages = [f"gallery/{example.name}.md" for example in all_examples()]
+    """The pages of vignettes and scripts follow the gallery's first page in the menu."""
+    pages: list[Any] = [f"vignettes/{vignette.name}.md" for vignette in all_vignettes()]
+    pages.append({"Scripts": [f"gallery/{example.name}.md" for example in all_examples()]})
     for entry in config.nav:
         if "Gallery" in entry:
             entry["Gallery"] = ["gallery/index.md", *pages]
@@ -44,23 +48,27 @@ def on_files(files: Files, config: Any) -> Files:
     for path in sorted((ROOT / "benchmarks" / "results").iterdir()):
         if path.suffix in (".md", ".png", ".csv", ".json"):
             files.append(File.generated(config, f"results/{path.name}", abs_src_path=str(path)))
-    examples = all_examples()
-    lines = ["# Gallery", "", "Scripts of `examples/`, each on data it makes itself, with what they print.", ""]
-    lines += [f"- [{example.title}]({example.name}.md): {example.subtitle}" for example in examples]
-    files.append(File.generated(config, "gallery/index.md", content="\n".join(lines) + "\n"))
+    examples, vignettes = all_examples(), all_vignettes()
     for example in examples:
         example.run(ROOT / "build" / "gallery")
         files.append(File.generated(config, f"gallery/{example.name}.md", content=example.page()))
         for picture in example.pictures:
             files.append(File.generated(config, f"gallery/{picture.name}", abs_src_path=str(picture)))
+    for vignette in vignettes:
+        vignette.run(ROOT / "build" / "vignettes")
+        files.append(File.generated(config, f"vignettes/{vignette.name}.md", content=vignette.page()))
+        for picture in vignette.pictures:
+            files.append(File.generated(config, f"vignettes/{picture.name}", abs_src_path=str(picture)))
+    files.append(File.generated(config, "gallery/index.md", content=first_page(vignettes, examples)))
+    files.append(File.generated(config, "example-report.html", abs_src_path=str(ROOT / EXAMPLE_REPORT)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     if page.file.src_uri in ALONE:
-        page.meta["hide"] = ["navigation"]
-    markdown = _OPTIONS.sub(lambda found: options_table(found[1]), markdown)
-    if page.file.src_uri.startswith("gallery/"):
+        page.meta["hide"] = ["navigation", "toc"] if page.file.src_uri == "index.md" else ["navigation"]
+    markdown = as_mathml(_OPTIONS.sub(lambda found: options_table(found[1]), markdown))
+    if page.file.src_uri.startswith(("gallery/", "vignettes/")):
         page.meta["hide"] = ["toc"]
         return markdown  # made here, for here
     origin = _origin(page.file.src_uri)
@@ -94,6 +102,8 @@ def _place(source: str) -> str:
     """Where on the site a file of the project stands; strict mode complains of what is nowhere."""
     if source in PAGES:
         return PAGES[source]
+    if source.startswith("examples/vignettes/"):
+        return f"vignettes/{Path(source).stem}.md"
     if source.startswith("examples/") and source.endswith(".py"):
         return f"gallery/{Path(source).stem}.md"
     return source.removeprefix("docs/") if source.startswith("docs/") else source.removeprefix("benchmarks/")
