@@ -288,3 +288,14 @@ def test_wide_pointers_are_diagnosed(make):
     else:
         wide.indptr = wide.indptr.astype(np.int64)
     assert bg.diagnose(wide, HALVES).to_dict() == bg.diagnose(sp.csc_array(X), HALVES).to_dict()
+
+
+def test_a_mean_far_from_0_without_an_intercept_is_warned_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), 1e6 + rng.normal(size=30)
+    with pytest.warns(UserWarning, match="mean 1e\\+06 and standard deviation 1.1.*no intercept"):
+        bg.Problem(X, y, alpha=1.0)
+    bg.Problem(X, y, alpha=1.0, fit_intercept=True)
+    bg.Problem(X, y, alpha=1.0, offset=1e6)
+    bg.Problem(np.column_stack([X, np.full(30, 2.0)]), y, alpha=1.0)  # an intercept of their own
+    bg.Problem(sp.csr_array(np.column_stack([X, np.full(30, 2.0)])), y, alpha=1.0)

@@ -23,6 +23,8 @@ import blockgreedy as bg
 from blockgreedy.cli import app
 from blockgreedy.cli.fit import FitOptions
 from blockgreedy.data import text_like
+from blockgreedy.losses import LOSSES
+from blockgreedy.options import PRESETS
 from blockgreedy.solve import FamilyArguments
 
 FAMILY = ("--method", "thread-greedy")
@@ -77,10 +79,11 @@ def test_json_is_the_result_of_the_same_solve(dataset, npz, method):
     assert set(found) >= KEYS
     assert found["method"] == method
     assert set(found) & FAMILY_KEYS == (FAMILY_KEYS if method != "auto" else set())
-    problem = bg.Problem(dataset.X, dataset.y, loss="logistic", alpha=0.0)
+    # an intercept by default, where the method has one
+    problem = bg.Problem(dataset.X, dataset.y, loss="logistic", alpha=0.0, fit_intercept=method == "auto")
     problem = problem.with_alpha(0.1 * problem.alpha_max)
     solution = bg.solve(problem, method, n_blocks=8, tol=1e-5)
-    assert found["objective"] == pytest.approx(problem.objective(solution.coef), rel=1e-14)
+    assert found["objective"] == pytest.approx(problem.objective(solution.coef, solution.intercept), rel=1e-14)
     assert found["gap"] == solution.gap
     assert found["n_iter"] == solution.n_iter
     assert found["nonzeros"] == solution.nonzeros
@@ -117,14 +120,15 @@ def test_summary_shows_problem_method_and_result(npz):
         "null model",
     ):
         assert shown in result.stdout
-    assert result.stderr == ""
+    assert result.stderr == "Note: --method shotgun fits no intercept; the default method does\n"
 
 
-def test_summary_of_the_default_method_has_no_blocks_and_an_intercept_if_asked(dataset, npz):
-    plain = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1)
-    asked = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1, "--intercept")
+def test_summary_of_the_default_method_has_no_blocks_and_an_intercept_unless_refused(dataset, npz):
+    plain = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1, "--no-intercept")
+    asked = fit(npz, "--loss", "logistic", "--alpha-ratio", 0.1)
     assert (plain.exit_code, asked.exit_code) == (0, 0), plain.output + asked.output
     for result in (plain, asked):
+        assert result.stderr == ""
         assert "auto" in result.stdout
         assert "update" not in result.stdout
         assert "blocks" not in result.stdout
@@ -136,7 +140,9 @@ def test_summary_of_the_default_method_has_no_blocks_and_an_intercept_if_asked(d
 
 
 def test_intercept_is_in_the_json(npz):
-    found = [json.loads(fit(npz, "--alpha-ratio", 0.1, "--json", *extra).stdout) for extra in ((), ("--intercept",))]
+    found = [
+        json.loads(fit(npz, "--alpha-ratio", 0.1, "--json", *extra).stdout) for extra in (("--no-intercept",), ())
+    ]
     assert (found[0]["fit_intercept"], found[0]["intercept"]) == (False, 0.0)
     assert found[1]["fit_intercept"]
     assert found[1]["intercept"] != 0
@@ -202,25 +208,20 @@ def test_numbers_that_json_cannot_hold_become_null(npz):
 def test_exactly_one_alpha_is_needed(npz, alphas):
     result = fit(npz, *alphas)
     assert result.exit_code == 2
-    assert result.stderr == "Error: give exactly one of --alpha and --alpha-ratio\n"
+    assert result.stderr.startswith("Error: give exactly one of --alpha and --alpha-ratio")
+    assert "blockgreedy cv" in result.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--loss", "cubic"), "loss='cubic' is not known; use one of 'squared', 'logistic'"),
-        (("--method", "newton"), "method='newton' is not known; use one of 'auto', 'block-greedy', 'scd'"),
         (("--update", "add"), "update='add' is a setting of the paper's family, which method='auto' does not have"),
         (("--atomic",), "atomic=True is a setting of the paper's family"),
         (("--per-block", 0), "per_block=0 is a setting of the paper's family"),
         (("--on-divergence", "stop"), "on_divergence='stop' is a setting of the paper's family"),
         (("--partition", "random"), "partition='random' with method='auto' must be a Partition"),
-        ((*FAMILY, "--update", "maybe"), "update='maybe' is not known"),
         ((*FAMILY, "--per-block", 0), "per_block=0 must be"),
-        ((*FAMILY, "--greedy-rule", "x"), "greedy_rule='x' is not known"),
-        ((*FAMILY, "--scan", "x"), "scan='x' is not known"),
         ((*FAMILY, "--partition", "x"), "partition='x' is not known"),
-        ((*FAMILY, "--on-divergence", "x"), "on_divergence='x' is not known"),
         ((*FAMILY, "--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
         ((*FAMILY, "--intercept"), "method='thread-greedy' does not support fit_intercept; use method='auto'"),
         (("--blocks", 0), "n_blocks=0 must be a whole number from 1"),
@@ -235,12 +236,107 @@ def test_exactly_one_alpha_is_needed(npz, alphas):
     ],
 )
 def test_a_wrong_value_exits_with_2_and_the_library_s_sentence(npz, arguments, message):
-    result = fit(npz, "--alpha", 0.01, *arguments)
+    result = fit(npz, "--alpha", 0.01, "--quiet", *arguments)
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith("Error: ")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+CHOICES = {
+    "--loss": ("auto", *LOSSES),
+    "--method": ("auto", *PRESETS),
+    "--update": ("add", "line-search", "sweep", "joint"),
+    "--greedy-rule": ("gain", "step"),
+    "--scan": ("slices", "blocks"),
+    "--on-divergence": ("stop", "continue"),
+}
+
+
+@pytest.mark.parametrize("option", CHOICES)
+def test_a_name_that_is_not_known_exits_with_2_before_the_file_is_read(option):
+    result = fit("no-such-file.npz", "--alpha", 0.01, option, "cubic")
+    assert result.exit_code == 2, result.output
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert f"Invalid value for '{option}'" in said
+    for name in CHOICES[option]:
+        assert f"'{name}'" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("fit", ()),
+        ("fit", ("--alpha", -1)),
+        ("fit", ("--alpha-ratio", "nan")),
+        ("fit", ("--alpha", 1, "--tol", -1)),
+        ("fit", ("--alpha", 1, "--l2", -1)),
+        ("fit", ("--alpha", 1, "--huber-delta", 0)),
+        ("fit", ("--alpha", 1, "--max-seconds", 0)),
+        ("fit", ("--alpha", 1, "--update", "add")),
+        ("fit", ("--alpha", 1, "--partition", "random")),
+        ("fit", ("--alpha", 1, "--method", "scd", "--partition", "x")),
+        ("fit", ("--alpha", 1, "--method", "scd", "--per-block", 0)),
+        ("path", ("--alphas", 0)),
+        ("path", ("--eps", 1)),
+        ("path", ("--l1-ratio", 2)),
+        ("path", ("--max-nonzeros", -1)),
+        ("cv", ("--folds", 1)),
+        ("cv", ("--eps", 0)),
+        ("cv", ("--l1-ratio", -1)),
+        ("cv", ("--loss", "huber")),
+        ("cv", ("--l2", 1)),
+        ("cv", ("--fold-tol", -1)),
+        ("cv", ("--seed", -1)),
+        ("cv", ("--selection", "best")),
+        ("partition", ("--kind", "sorted")),
+    ],
+)
+def test_a_bad_value_exits_with_2_before_the_file_is_read(command, arguments):
+    result = CliRunner(env=ENVIRONMENT).invoke(app, [command, "no-such-file.npz", *map(str, arguments)])
+    assert result.exit_code == 2, result.output
+    assert "no-such-file" not in result.stderr
+
+
+def test_the_loss_follows_the_labels_and_is_said(dataset, tmp_path):
+    def fitted(name, y, *extra):
+        bg.save(bg.Dataset(dataset.X, y), tmp_path / name)
+        result = fit(tmp_path / name, "--alpha-ratio", 0.5, "--json", *extra)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)["loss"], result.stderr
+
+    rng = np.random.default_rng(0)
+    words = np.where(dataset.y > 0, "spam", "ham")
+    assert fitted("words.npz", words) == (
+        "logistic",
+        "Note: the labels have two values, ham and spam: logistic loss (--loss squared: take them as numbers)\n",
+    )
+    assert fitted("numbers.npz", rng.normal(size=300))[0] == "squared"
+    loss, said = fitted("five.npz", np.arange(300) % 5)
+    assert (loss, said.count("\n")) == ("squared", 1)
+    assert "5 different values" in said
+    assert "If they are classes, fit one model per class" in said
+    assert fitted("five.npz", np.arange(300) % 5, "--quiet")[1] == ""
+    assert fitted("two.npz", dataset.y, "--loss", "squared") == ("squared", "")
+    bg.save(bg.Dataset(dataset.X, np.array(["a", "b", "c"])[np.arange(300) % 3]), tmp_path / "three.npz")
+    result = fit(tmp_path / "three.npz", "--alpha", 1)
+    assert result.exit_code == 2
+    assert "text with 3 different values" in result.stderr
+
+
+def test_a_mean_far_from_0_without_intercept_is_said(dataset, tmp_path):
+    bg.save(bg.Dataset(dataset.X, 1e6 + np.random.default_rng(0).normal(size=300)), tmp_path / "far.npz")
+    common = (tmp_path / "far.npz", "--loss", "squared", "--alpha-ratio", 0.5)
+    assert fit(*common).stderr == ""
+    assert "the model has no intercept" in fit(*common, "--no-intercept").stderr
+
+
+def test_flags_show_no_type_in_the_help():
+    for command in (["fit"], ["cv"], ["path"], ["predict"], ["partition"], ["data", "info"]):
+        shown = CliRunner(env=ENVIRONMENT).invoke(app, [*command, "--help"]).stdout
+        assert "<bool>" not in shown
+        assert "usual" not in shown
 
 
 @pytest.mark.parametrize("arguments", [("--alpha-ratio", -0.1), ("--alpha", -1), ("--alpha", "nan")])
@@ -312,8 +408,9 @@ def test_help_has_examples_groups_and_every_loss():
 
 def test_defaults_are_those_of_the_library():
     library = {**inspect.signature(bg.Problem).parameters, **inspect.signature(bg.solve).parameters}
-    shared = [field for field in dataclasses.fields(FitOptions) if field.name in library and field.name != "alpha"]
-    assert len(shared) >= 15
+    chosen = {"alpha", "loss", "fit_intercept"}  # the command line chooses by the labels, and fits an intercept
+    shared = [field for field in dataclasses.fields(FitOptions) if field.name in library and field.name not in chosen]
+    assert len(shared) >= 14
     for field in shared:
         assert field.default.default == library[field.name].default, field.name
     # those of the family are left to the library unless given: the default method refuses them
@@ -334,7 +431,8 @@ def test_module_and_console_script_print_the_version():
 def test_quiet_prints_nothing_on_stderr_and_a_pipe_gets_no_progress(npz):
     for extra in (["--quiet"], []):
         process = start(
-            "fit", npz, "--method", "scd", "--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0, *extra
+            *("fit", npz, "--method", "scd", "--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0),
+            *("--loss", "logistic", "--no-intercept", *extra),
         )
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (3, "")
@@ -369,6 +467,7 @@ def test_ctrl_c_stops_within_two_seconds_and_reports_the_best_point(npz, tmp_pat
         "scd",
         "--loss",
         "logistic",
+        "--no-intercept",
         "--alpha-ratio",
         1e-6,
         "--tol",

@@ -76,7 +76,7 @@ def test_make_says_what_it_wrote(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("words", "--out", "a.npz"), 2, "KIND='words' is not known; accepted are text, reuters"),
+        (("words", "--out", "a.npz"), 2, "'words' is not one of"),
         (("text", "--out", "a.csv"), 2, "path must end in .npz, or .svm"),
         (("text", "--out", "nowhere/a.npz"), 1, "existing folder"),
         (("text", "--scale", 0.1, "--out", "a.npz"), 2, "--scale is for the paper's shapes"),

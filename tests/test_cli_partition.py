@@ -72,7 +72,7 @@ def test_the_picture_is_a_png(data, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("--kind", "sorted"), 2, "kind='sorted' is not known"),
+        (("--kind", "sorted"), 2, "Invalid value for '--kind'"),
         (("--blocks", 0), 2, "n_blocks=0 must be a whole number"),
         (("--blocks", 401), 2, "n_blocks=401 must be a whole number"),
         (("--blocks", 4, "--out", "blocks.txt"), 2, "--out must end in .npz"),

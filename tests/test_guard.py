@@ -50,6 +50,33 @@ def test_weights_rounded_to_float32_have_the_gap_that_they_have(rng):
     assert error <= 1e-9 * problem.null_model.objective  # the intercept makes up for most of it
 
 
+def test_weights_that_rounding_would_spoil_stay_in_float64(rng):
+    """A total beside its parts, in float32: weights of thousands that cancel."""
+    a, b = rng.normal(20, 8, size=195), rng.lognormal(11, 1.5, size=195)
+    X = np.column_stack([a, b, a + 3 * b]).astype(np.float32)
+    y = 1e4 * (X[:, 0].astype(float) + 3.0 * X[:, 1] - X[:, 2])
+    model = bg.Lasso(alpha=1e-3).fit(X, y)
+    assert (model.status_, model.coef_.dtype) == ("converged", np.float64)
+    problem = bg.Problem(X, y, alpha=1e-3, fit_intercept=True)
+    assert problem.objective(model.coef_, model.intercept_) - model.dual_gap_ <= bg.solve(problem, tol=1e-9).objective
+    assert model.dual_gap_ <= 1e-4 * problem.null_model.objective
+    rounded = model.coef_.astype(np.float32).astype(float)
+    error = problem.objective(rounded, problem.best_intercept(rounded)) - problem.objective(
+        model.coef_, model.intercept_
+    )
+    assert error > 1e-4 * problem.null_model.objective  # or the case shows nothing
+
+
+def test_a_start_deep_inside_a_plateau_is_left(rng):
+    """Weights that satisfy every margin a million times over: the squared hinge has no derivative there."""
+    X = rng.normal(size=(4, 3)) * [1, 1, 1e6]
+    y = np.where(X[:, 2] > 0, 1.0, -1.0)
+    problem = bg.Problem(X, y, loss="squared_hinge", alpha=2e-4)
+    start = bg.solve(problem, coef_init=[77.0, -115.0, 9.8], tol=1e-5)
+    assert start.status == "converged"
+    assert start.n_iter < 50
+
+
 def test_float32_weights_keep_their_bounds(rng):
     X = rng.normal(size=(80, 4)).astype(np.float32)
     model = bg.Lasso(alpha=1e-4, upper=0.1).fit(X, X.sum(axis=1))

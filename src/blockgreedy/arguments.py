@@ -5,9 +5,11 @@ Vectors are copies, so that the problem stays what it was when the caller's arra
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.data.dataset import Dataset
@@ -25,9 +27,29 @@ __all__ = [
     "row_offset",
     "row_weights",
     "targets",
+    "warn_of_mean",
 ]
 
 Array = NDArray[np.float64]
+_FAR_FROM_0 = 10.0  # standard deviations between 0 and the mean of the targets
+
+
+def warn_of_mean(X: Any, y: Array) -> None:
+    """Targets far from 0 and no intercept: the weights are spent on the mean. A constant column is an intercept."""
+    size = float(np.max(np.abs(y), initial=0.0))
+    scaled = y / size if 0 < size < np.inf else y  # squares of large targets would overflow
+    mean, sd = size * float(np.mean(scaled)), size * float(np.std(scaled))
+    if not 0 < _FAR_FROM_0 * sd < abs(mean):
+        return
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray(), high.toarray()
+    if not np.any((low == high) & (low != 0)):
+        warnings.warn(
+            f"y has mean {mean:.4g} and standard deviation {sd:.2g}, but the model has no intercept: "
+            "fit_intercept=True fits one",
+            stacklevel=3,
+        )
 
 
 def non_negative(name: str, value: float) -> float:

@@ -25,6 +25,7 @@ class Loss:
     code: ClassVar[int]  # its number in the core
     smoothness: ClassVar[float]
     is_classifier: ClassVar[bool] = False
+    has_plateau: ClassVar[bool] = False  # 0 on a whole half line, with all derivatives
 
     def value(self, y: Array, t: Array) -> Array:
         raise NotImplementedError
@@ -94,6 +95,7 @@ class SquaredHinge(Loss):
     """max(0, 1 − y t)², y = ±1 (no ½, as in LIBLINEAR)"""
 
     name, code, smoothness, is_classifier = "squared_hinge", 2, 2.0, True
+    has_plateau = True
 
     def value(self, y: Array, t: Array) -> Array:
         return np.maximum(0.0, 1.0 - y * t) ** 2

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy.sparse import issparse
@@ -281,6 +281,7 @@ def _columns(X: Any, n_threads: int) -> Any:
     return X.columns if isinstance(X, _Checked) else as_columns(X, n_threads)
 
 
+Kind = Literal["random", "contiguous", "clustered", "balanced"]
 KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {
     "random": _random,
     "contiguous": _contiguous,

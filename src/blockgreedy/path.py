@@ -277,7 +277,7 @@ def solve_path(
     may_call("callback", callback)
     if max_nonzeros is not None:
         max_nonzeros = whole("max_nonzeros", max_nonzeros, 0)
-    ratio = 1.0 if l1_ratio is None else _ratio(l1_ratio, problem, alphas)
+    ratio = 1.0 if l1_ratio is None else check_ratio(l1_ratio, problem.l2, alphas)
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     limit = MAX_ITER if max_iter is None else max_iter
@@ -398,16 +398,22 @@ class _Run:
         return "max_seconds" if time.perf_counter() >= self.until else ""
 
 
-def _ratio(l1_ratio: float, problem: Problem, alphas: ArrayLike | None) -> float:
+def check_ratio(l1_ratio: float, l2: float, alphas: ArrayLike | None = None) -> float:
     if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
         raise ValueError(f"l1_ratio={shown(l1_ratio)} must lie in 0..1, above 0 unless alphas are given")
-    if problem.l2 > 0:
-        raise ValueError(f"l1_ratio={l1_ratio!r} makes l2 fall with alpha; the problem has its own l2={problem.l2}")
+    if l2 > 0:
+        raise ValueError(f"l1_ratio={l1_ratio!r} makes l2 fall with alpha; the problem has its own l2={l2}")
     return float(l1_ratio)
 
 
 def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
     return problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
+
+
+def check_grid(n_alphas: int, eps: float) -> int:
+    if not 0 < number("eps", eps) < 1:
+        raise ValueError(f"eps={shown(eps)} must lie above 0 and below 1: the last alpha as a part of the first")
+    return whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
 
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:
@@ -418,9 +424,7 @@ def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float,
         if ratio < 1 and not np.all(grid > 0):
             raise ValueError("alphas must be above 0 with l1_ratio below 1")
         return np.sort(grid)[::-1]
-    n_alphas = whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
-    if not 0 < number("eps", eps) < 1:
-        raise ValueError(f"eps={shown(eps)} must lie above 0 and below 1: the last alpha as a part of the first")
+    n_alphas = check_grid(n_alphas, eps)
     largest = problem.alpha_max / ratio
     if not np.isfinite(largest):
         raise ValueError(f"l1_ratio={ratio!r} is too small: the first alpha, alpha_max/l1_ratio, is infinite")

@@ -120,6 +120,8 @@ class Problem:
             raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
         self.lower = arguments.bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
         self.upper = arguments.bound("upper", upper, self.n_features, 1.0)
+        if not self.fit_intercept and not self.loss.is_classifier and offset is None:
+            arguments.warn_of_mean(self.X, given_y)
 
     def __repr__(self) -> str:
         kind = "sparse" if sp.issparse(self.X) else "dense"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
@@ -251,10 +251,7 @@ def _solve_by_family(
         seed=seed,
         **chosen_options,  # type: ignore[arg-type]
     )
-    if given is None and partition is not None and not (isinstance(partition, str) and partition in KINDS):
-        raise ValueError(
-            f"partition={shown(partition)} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
-        )
+    _check_kind(partition)
     if given is None:
         # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
         kind = "contiguous" if total in (1, problem.n_features) else "random"
@@ -276,7 +273,27 @@ def _solve_by_family(
     return Solution(intercept=0.0, partition=given, feature_names=problem.feature_names, **outcome)
 
 
-def _refuse_family_options(family: FamilyArguments) -> None:
+def check_family_arguments(method: str, family: Mapping[str, Any], partition: Partition | str | None = None) -> None:
+    """Refuses settings of the family that no problem could make right."""
+    if method == "auto":
+        _refuse_family_options(family)
+        _check_partition_of_auto(partition)
+        return
+    _check_kind(partition)
+    one_of("on_divergence", family.get("on_divergence", "stop"), ("stop", "continue"))
+    known = FamilyOptions.__dataclass_fields__.keys() - {"n_blocks", "blocks_per_iter"}
+    FamilyOptions(1, 1, **{name: value for name, value in family.items() if name in known})
+
+
+def _check_kind(partition: Partition | str | None) -> None:
+    if isinstance(partition, Partition) or partition is None or (isinstance(partition, str) and partition in KINDS):
+        return
+    raise ValueError(
+        f"partition={shown(partition)} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
+    )
+
+
+def _refuse_family_options(family: Mapping[str, Any]) -> None:
     for name, value in family.items():
         if name not in FamilyArguments.__annotations__:
             raise TypeError(f"solve() has no argument {name}")
@@ -296,12 +313,18 @@ def _refuse_beyond_family(problem: Problem, method: str) -> None:
             raise NotImplementedError(f"method={method!r} does not support {name}; use method='auto'")
 
 
+def _check_partition_of_auto(partition: Partition | str | None) -> Partition | None:
+    if partition is not None and not isinstance(partition, Partition):
+        raise ValueError(f"partition={shown(partition)} with method='auto' must be a Partition, see make_partition")
+    return partition
+
+
 def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition | str | None) -> int:
     """0 leaves the number to the core."""
     if partition is None:
         return 0 if n_blocks is None else whole("n_blocks", n_blocks, 1, _MAX_AUTO_BLOCKS)
-    if not isinstance(partition, Partition):
-        raise ValueError(f"partition={shown(partition)} with method='auto' must be a Partition, see make_partition")
+    partition = _check_partition_of_auto(partition)
+    assert partition is not None
     if partition.n_features != problem.n_features:
         raise ValueError(f"partition is of {partition.n_features} features, X has {problem.n_features}")
     if n_blocks is not None and whole("n_blocks", n_blocks, 1) != partition.n_blocks:

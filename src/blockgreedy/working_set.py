@@ -193,10 +193,25 @@ class _Run:
                 rescale(self.problem)
                 self._make()
                 interrupted = self._start_at(at)
+            if at is not None and self.problem.loss.has_plateau and not interrupted:
+                interrupted = self._back_to_the_edge(at)
             if interrupted or at is None or self.engine.objective <= self.engine.f_null:
                 return interrupted
             self.coef[:] = 0
         return False
+
+    def _back_to_the_edge(self, at: tuple[Array, float]) -> bool:
+        """Halves a start as long as that lowers the objective; True on Ctrl-C.
+
+        Deep inside a plateau of the loss a quadratic model knows no scale, and steps would stay tiny.
+        """
+        while True:
+            before, half = self.engine.objective, (at[0] / 2, at[1] / 2)
+            if self._start_at(half):
+                return True
+            if not self.engine.objective < before:
+                return self._start_at(at)
+            at = half
 
     def _start_at(self, at: tuple[Array, float] | None) -> bool:
         if at is None:

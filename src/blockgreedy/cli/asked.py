@@ -14,17 +14,23 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from blockgreedy.arguments import non_negative
 from blockgreedy.cli.outputs import Input, Output
-from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, warnings_as_lines
+from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
+from blockgreedy.data.dataset import label_text
 from blockgreedy.data.load import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
-from blockgreedy.losses import LOSSES
+from blockgreedy.losses import make_loss
 from blockgreedy.problem import Problem
 from blockgreedy.surroundings import surroundings
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
-FORMATS = "Svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
+FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
+Loss = Literal["auto", "squared", "logistic", "squared_hinge", "huber"]
+_FEW_CLASSES = 20  # whole numbers of so few values may be names of classes
 _ADVISED = 8  # columns in a note
+Dtype = Literal["float32", "float64"]
+IndexBase = Literal["auto", "0", "1"]
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
 
 
@@ -66,21 +72,24 @@ class Reading:
     )
     cross: Annotated[list[str] | None, _CROSS] = None
     min_count: int = _of_data(1, "--min-count", "Tables: categories and combinations in fewer rows get no feature.")
-    dtype: str | None = _of_data(None, "--dtype", "float32 or float64 (usual for text), of the values.")
-    index_base: str = _of_data("auto", "--index-base", "Svmlight: features count from 0 or 1; auto looks.")
+    dtype: Dtype | None = _of_data(
+        None, "--dtype", "Type of the values; float32 halves the memory (default for text: float64).", choices=Dtype
+    )
+    index_base: IndexBase = _of_data(
+        "auto",
+        "--index-base",
+        "Svmlight: the index of the first feature; auto takes 0 if it occurs.",
+        choices=IndexBase,
+    )
     allow_unterminated: bool = _of_data(
         False,
         "--allow-unterminated",
-        "Svmlight: the last line may lack its newline (as in a file cut off).",
+        "Svmlight: accept a last line without newline (by default an error: the file may have been cut off).",
     )
-    cache: bool = _of_data(False, "--cache", "Keep what was read beside the file, for next time.")
+    cache: bool = _of_data(False, "--cache", "Keep a binary copy beside the file, which is read next time.")
 
     def inputs(self, *data: Path, **more: Any) -> list[Input]:
         """The files that are read. Options that are not known, or that these files do not have, end the command."""
-        if self.index_base not in _BASES:
-            fail(f"--index-base {self.index_base} is not known; use auto, 0 or 1", WRONG_USE)
-        if self.dtype not in (None, "float32", "float64"):
-            fail(f"--dtype {self.dtype} is not known; use float32 or float64", WRONG_USE)
         found: list[Input] = []
         for path in data:
             found.append(("the data", path))
@@ -137,8 +146,8 @@ class DataOptions(Reading, _OfData):
 
     def read(self, **more: Any) -> Dataset:
         dataset = self.read_file(self.data, **more)
-        if dataset.code_columns:
-            typer.secho(f"Note: {codes_advice(dataset.code_columns)}", err=True, fg="yellow")
+        if dataset.code_columns and not getattr(self, "quiet", False):
+            note(codes_advice(dataset.code_columns))
         return dataset
 
 
@@ -146,16 +155,60 @@ class DataOptions(Reading, _OfData):
 class ProblemOptions(DataOptions):
     needs_labels: ClassVar[bool] = True
 
-    loss: str = _of_problem("squared", "--loss", f"Averaged over samples: {', '.join(LOSSES)}.")
-    l2: float = _of_problem(0.0, "--l2", "Adds l2/2·‖w‖².")
-    positive: bool = _of_problem(False, "--positive", "Only weights of at least 0.")
-    fit_intercept: bool = _of_problem(False, "--intercept", "Fit an intercept, free of penalty.")
-    standardize: bool = _of_problem(False, "--standardize", "Penalise as if columns had variance 1.")
-    huber_delta: float = _of_problem(1.35, "--huber-delta", "Where the Huber loss turns linear.")
+    loss: Loss = _of_problem(
+        "auto", "--loss", "Default: logistic if the labels have two values, else squared.", choices=Loss
+    )
+    l2: float = _of_problem(0.0, "--l2", "Add a ridge penalty, l2/2 · ‖w‖².")
+    positive: bool = _of_problem(False, "--positive", "Allow only weights of at least 0.")
+    fit_intercept: bool | None = _of_problem(
+        None, "--intercept/--no-intercept", "Fit an intercept, which is not penalised (default: yes).", metavar=""
+    )
+    standardize: bool = _of_problem(
+        False, "--standardize", "Penalise as if every column had variance 1; weights stay on the scale of the data."
+    )
+    huber_delta: float = _of_problem(1.35, "--huber-delta", "Residual beyond which the Huber loss is linear.")
+
+    def check(self) -> None:
+        """Refuses values that no data could make right, before any file is read."""
+        make_loss("huber" if self.loss == "auto" else self.loss, self.huber_delta)
+        non_negative("l2", self.l2)
+
+    @property
+    def with_intercept(self) -> bool:
+        return self.fit_intercept is not False
 
     def make_problem(self, dataset: Dataset, alpha: float = 0.0) -> Problem:
-        settings = pick(self, "loss l2 positive fit_intercept standardize huber_delta")
-        return Problem(dataset.X, dataset.y, alpha=alpha, **settings)
+        """The problem that the options and the labels define; says which choices were made for the user."""
+        loss, remark = (self.loss, "") if self.loss != "auto" else loss_for(dataset.y)
+        settings = pick(self, "l2 positive standardize huber_delta")
+        settings |= {"loss": loss, "fit_intercept": self.with_intercept}
+        with warnings_as_lines(UserWarning):
+            problem = Problem(dataset.X, dataset.y, alpha=alpha, **settings)
+        if remark and not getattr(self, "quiet", False):
+            note(remark)
+        return problem
+
+
+def loss_for(y: NDArray[Any]) -> tuple[str, str]:
+    """The loss that labels suggest, and the reason in words."""
+    values = np.unique(y)
+    if len(values) == 2:
+        names = " and ".join(label_text(value) for value in values)
+        return (
+            "logistic",
+            f"the labels have two values, {names}: logistic loss (--loss squared: take them as numbers)",
+        )
+    if y.dtype.kind == "U":
+        raise ValueError(
+            f"the labels are text with {len(values):,} different values; accepted are numbers, or two classes. For "
+            "more classes fit one model per class, with labels that say whether a row belongs to it"
+        )
+    classes = ". If they are classes, fit one model per class" if _look_like_classes(values) else ""
+    return "squared", f"the labels have {len(values):,} different values: squared loss{classes}"
+
+
+def _look_like_classes(values: NDArray[Any]) -> bool:
+    return 2 < len(values) <= _FEW_CLASSES and bool(np.all(values == np.round(values)))
 
 
 def codes_advice(columns: Sequence[str]) -> str:
@@ -179,8 +232,12 @@ def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]
     }
 
 
-_MODEL = typer.Option("--model", help="Save the model to this .npz or .json file.", rich_help_panel="Output")
-_REPORT = typer.Option("--report", help="Write a page about it: this .html file.", rich_help_panel="Output")
+_MODEL = typer.Option(
+    "--model", help="Save the model to this .npz or .json file, for predict and report.", rich_help_panel="Output"
+)
+_REPORT = typer.Option(
+    "--report", help="Write a report, one .html file that needs no network.", rich_help_panel="Output"
+)
 
 
 def show_files(console: Any, written: Mapping[str, Path]) -> None:

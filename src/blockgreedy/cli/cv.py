@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import typer
@@ -24,7 +24,12 @@ from blockgreedy.cli.asked import (
 from blockgreedy.cli.outputs import Outputs, model_output, report_output
 from blockgreedy.cli.scores import score_facts, show_elided, show_scores, some_of
 from blockgreedy.cli.shell import (
+    ALPHAS,
+    EPS,
+    L1_RATIO,
     NOT_CONVERGED,
+    THREADS,
+    TOL,
     WRONG_USE,
     Results,
     app,
@@ -36,50 +41,77 @@ from blockgreedy.cli.shell import (
 )
 from blockgreedy.data import Dataset
 from blockgreedy.model import CrossValidation, Model
+from blockgreedy.options import whole
+from blockgreedy.path import check_grid, check_ratio
 from blockgreedy.problem import Problem
 from blockgreedy.quality import Quality, measure
+from blockgreedy.solve import check_limits
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
+Selection = Literal["min", "1se"]
+_ESTIMATORS = {"squared": "ElasticNetCV", "logistic": "LogisticRegressionCV"}
 
 
 @dataclass(frozen=True)
 class CvOptions(ProblemOptions):
     """What ``blockgreedy cv`` accepts."""
 
-    folds: int = _of_cv(5, "--folds", "How many.")
-    seed: int | None = _of_cv(None, "--seed", "Shuffle rows into folds; usually they stay in order.")
+    folds: int = _of_cv(5, "--folds", "Number of folds.", min=2)
+    seed: int | None = _of_cv(None, "--seed", "Shuffle the rows into folds (default: consecutive rows form a fold).")
     scoring: str = _of_cv("deviance", "--scoring", "deviance, or a scorer of scikit-learn: accuracy, roc_auc, r2, …")
-    selection: str = _of_cv("min", "--selection", "min: the best score; 1se: the fewest features within its error.")
-    n_alphas: int = _of_cv(100, "--alphas", "How many, from alpha_max down.")
-    eps: float = _of_cv(1e-3, "--eps", "The last one, as a part of alpha_max.")
-    l1_ratio: float = _of_cv(1.0, "--l1-ratio", "An elastic net: the L1 part of alpha, the rest is l2.")
+    selection: Selection = _of_cv(
+        "min",
+        "--selection",
+        "The alpha of the best mean score, or the sparsest model within one standard error of it.",
+        choices=Selection,
+    )
+    n_alphas: int = _of_cv(100, "--alphas", ALPHAS)
+    eps: float = _of_cv(1e-3, "--eps", EPS)
+    l1_ratio: float = _of_cv(1.0, "--l1-ratio", L1_RATIO)
 
-    tol: float = _of_stopping(1e-4, "--tol", "Duality gap of the model, relative to the null model's objective.")
-    fold_tol: float | None = _of_stopping(None, "--fold-tol", "The same of the models of folds; usually 100 · tol.")
-    max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most, at each alpha.")
-    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, for the path of a fold.")
-    n_threads: int | None = _of_stopping(None, "--threads", "Threads; usually all the process may use.")
+    tol: float = _of_stopping(1e-4, "--tol", TOL)
+    fold_tol: float | None = _of_stopping(
+        None, "--fold-tol", "The same for the models of the folds (default: as tight as the choice of alpha needs)."
+    )
+    max_iter: int | None = _of_stopping(None, "--max-iter", "Stop after this many iterations at each alpha.")
+    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Stop after this many seconds, for each fold.")
+    n_threads: int | None = _of_stopping(None, "--threads", THREADS)
 
     model: ModelOption = None
     report: ReportOption = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
-    quiet: bool = _of_output(False, "--quiet -q", "No progress.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print no progress and no notes.")
+
+    def check(self) -> None:
+        super().check()
+        if self.loss not in (*_ESTIMATORS, "auto"):
+            raise ValueError(f"--loss {self.loss}: cross-validation is for {' and '.join(_ESTIMATORS)}")
+        if self.l2:
+            raise ValueError(f"--l2 {self.l2:g}: for an elastic net, cv takes --l1-ratio")
+        check_limits(self.tol, self.max_iter, self.max_seconds)
+        check_limits(self.tol if self.fold_tol is None else self.fold_tol, None, None)
+        check_grid(self.n_alphas, self.eps)
+        check_ratio(self.l1_ratio, 0.0)
+        if self.seed is not None:
+            whole("seed", self.seed, 0, 2**32 - 1)
 
 
 @app.command()
 @takes(CvOptions)
 def cv(options: CvOptions) -> None:
-    """Choose alpha by cross-validation and fit all rows at it.
+    """Choose alpha by cross-validation, then fit all rows at that alpha.
 
-    Losses: squared and logistic. Folds are weights on one matrix; nothing is copied.
+    For the losses squared and logistic. No copy of the data is made for a fold.
 
     Exit codes: 0 converged, 3 not converged or interrupted, 2 wrong use, 1 any other error.
 
     \b
     [bold]Examples[/]
-    [cyan]blockgreedy cv reuters.svm --loss logistic --scoring roc_auc --model best.npz --report cv.html[/]
+    [cyan]blockgreedy cv reuters.svm --scoring roc_auc --model best.npz --report cv.html[/]
     [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
     """
+    with failures(code=WRONG_USE):
+        options.check()
     outputs = Outputs(
         options.inputs(options.data),
         model_output(options.model),
@@ -90,8 +122,8 @@ def cv(options: CvOptions) -> None:
         with waiting(f"reading {options.data}", options.quiet):
             dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
-        estimator = _estimator(options)
         problem = options.make_problem(dataset)  # before the work: it refuses more than two classes
+        estimator = _estimator(options, problem)
         with warnings_as_lines(UserWarning):
             try:
                 estimator.fit(dataset.X, dataset.y)
@@ -110,7 +142,9 @@ def cv(options: CvOptions) -> None:
     model = replace(_model(problem, estimator, dataset, cross), quality=quality)
     facts = {
         **data_facts(options.data, dataset, problem),
-        **pick(options, "target loss positive fit_intercept standardize tol folds scoring selection l1_ratio"),
+        "loss": problem.loss.name,
+        **pick(options, "target positive standardize tol folds scoring selection l1_ratio"),
+        "fit_intercept": problem.fit_intercept,
         **pick(problem, "alpha l2"),
         **pick(cross, "alpha_min alpha_1se"),
         "alphas_covered": covered,
@@ -136,18 +170,15 @@ def cv(options: CvOptions) -> None:
     raise typer.Exit(outputs.code or code)
 
 
-def _estimator(options: CvOptions) -> Any:
-    from blockgreedy.estimators import ElasticNetCV, LogisticRegressionCV
+def _estimator(options: CvOptions, problem: Problem) -> Any:
+    from blockgreedy import estimators
 
-    kinds: dict[str, Any] = {"squared": ElasticNetCV, "logistic": LogisticRegressionCV}
-    if options.loss not in kinds:
-        raise ValueError(f"--loss {options.loss}: cross-validation knows {' and '.join(kinds)}")
-    if options.l2:
-        raise ValueError(f"--l2 {options.l2:g}: cross-validation knows elastic nets by --l1-ratio")
-    shared = pick(options, "l1_ratio n_alphas eps scoring selection fit_intercept standardize positive")
+    kind = getattr(estimators, _ESTIMATORS[problem.loss.name])
+    shared = pick(options, "l1_ratio n_alphas eps scoring selection standardize positive")
     shared |= pick(options, "tol fold_tol max_iter max_seconds n_threads")
+    shared["fit_intercept"] = problem.fit_intercept
     shows = not options.quiet and Console(stderr=True).is_terminal
-    return kinds[options.loss](**shared, cv=options.folds, random_state=options.seed, verbose=shows)
+    return kind(**shared, cv=options.folds, random_state=options.seed, verbose=shows)
 
 
 def _cross_validation(options: CvOptions, estimator: Any) -> CrossValidation:

@@ -7,27 +7,26 @@ import warnings
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, App, Results, app, fail, failures, option, takes
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetch import cache_folder, fetch, fetched
 from blockgreedy.data.generate import kdda_like, shaped, text_like
 from blockgreedy.data.write import WRITTEN, check_writable, write
 
-_SHAPES = ("reuters", "news20", "realsim", "kdda")
-_KINDS = ("text", *_SHAPES)
+Kind = Literal["text", "reuters", "news20", "realsim", "kdda"]
+_KINDS = get_args(Kind)
 _of_shape, _of_output = partial(option, "Shape"), partial(option, "Output")
 _OUT = typer.Option("--out", help=f"File to write: {WRITTEN}.", rich_help_panel="Output")
 
-data_app = typer.Typer(
+data_app = App(
     help="Look at data files, convert them, fetch public sets, make generated ones.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -39,15 +38,17 @@ app.add_typer(data_app, name="data")
 class MakeOptions:
     """What ``blockgreedy data make`` accepts."""
 
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(_KINDS)}.")]
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"One of {', '.join(_KINDS)}.")]
     out: Annotated[Path, _OUT]
     n_samples: int | None = _of_shape(None, "--samples", "Rows (text, kdda).")
     n_features: int | None = _of_shape(None, "--features", "Columns (text, kdda).")
-    nonzeros_per_row: float | None = _of_shape(None, "--nonzeros-per-row", "Their mean (text, kdda).")
-    scale: float | None = _of_shape(None, "--scale", f"Rows and columns as a part of the real set's ({_KINDS[1]} …).")
-    seed: int = _of_shape(0, "--seed", "Other seeds give other data of the same shape.")
-    n_threads: int | None = _of_shape(None, "--threads", "Threads; the data does not depend on them.")
-    index_base: int = _of_output(1, "--index-base", "What svmlight text calls the first feature: 0 or 1.")
+    nonzeros_per_row: float | None = _of_shape(
+        None, "--nonzeros-per-row", "Mean number of nonzeros in a row (text, kdda)."
+    )
+    scale: float | None = _of_shape(None, "--scale", "Size as a fraction of the real set's (all but text).")
+    seed: int = _of_shape(0, "--seed", "Seed; another seed gives other data of the same shape.")
+    n_threads: int | None = _of_shape(None, "--threads", THREADS)
+    index_base: int = _of_output(1, "--index-base", "Index of the first feature in svmlight text: 0 or 1.")
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a line.")
     quiet: bool = _of_output(False, "--quiet -q", "Print nothing.")
 
@@ -57,8 +58,8 @@ class MakeOptions:
 def make(options: MakeOptions) -> None:
     """Generate data: text (tf-idf rows, Zipf's law, topics), or the shape of one of the paper's sets.
 
-    Only the shape is that of the real set. Labels are -1 and +1. The same options give the same bits, whatever the
-    number of threads.
+    The generated sets have the size and the sparsity of the real ones, not their content. Labels are -1 and +1. The
+    same options give the same data, whatever the number of threads.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -85,8 +86,6 @@ def _generated(options: MakeOptions) -> Dataset:
         "--nonzeros-per-row": options.nonzeros_per_row,
     }
     given = [name for name, value in sizes.items() if value is not None]
-    if options.kind not in _KINDS:
-        raise ValueError(f"KIND={options.kind!r} is not known; accepted are {', '.join(_KINDS)}")
     if options.kind == "text" and options.scale is not None:
         raise ValueError("--scale is for the paper's shapes; text takes --samples, --features and --nonzeros-per-row")
     if given and options.kind not in ("text", "kdda"):
@@ -102,7 +101,7 @@ def _generated(options: MakeOptions) -> Dataset:
         return text_like(**wanted, seed=options.seed, n_threads=options.n_threads)
     if not given:
         scale = 1.0 if options.scale is None else options.scale
-        return shaped(options.kind, options.seed, scale, options.n_threads)  # type: ignore[arg-type]
+        return shaped(options.kind, options.seed, scale, options.n_threads)
     if n_samples is None or n_features is None or per_row is None:
         raise ValueError(f"kdda takes --scale, or {', '.join(sizes)} together")
     return kdda_like(n_samples, n_features, round(n_samples * per_row), options.seed, options.n_threads)
@@ -113,10 +112,16 @@ class ConvertOptions(DataOptions):
     """What ``blockgreedy data convert`` accepts."""
 
     out: Annotated[Path, typer.Argument(metavar="OUT", help=f"File to write: {WRITTEN}.")]
-    n_features: int | None = option("Data", None, "--features", "Svmlight: columns, where the last may be empty.")
-    unlabelled: bool = option("Data", False, "--unlabelled", "Tables, .mtx, .npy: there are no labels; 0 is written.")
-    out_index_base: int = _of_output(1, "--out-index-base", "What written svmlight text calls the first feature.")
-    n_threads: int | None = option("Data", None, "--threads", "Threads; usually all the process may use.")
+    n_features: int | None = option(
+        "Data", None, "--features", "Svmlight: number of columns (default: the largest index in the file)."
+    )
+    unlabelled: bool = option(
+        "Data", False, "--unlabelled", "Tables, .mtx, .npy: the file has no labels; 0 is written for each row."
+    )
+    out_index_base: int = _of_output(
+        1, "--out-index-base", "Index of the first feature in the svmlight text that is written: 0 or 1."
+    )
+    n_threads: int | None = option("Data", None, "--threads", THREADS)
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a line.")
     quiet: bool = _of_output(False, "--quiet -q", "Print nothing.")
 
@@ -124,10 +129,9 @@ class ConvertOptions(DataOptions):
 @data_app.command()
 @takes(ConvertOptions)
 def convert(options: ConvertOptions) -> None:
-    """Write data of any format that is read as .npz, which loads fastest, or as svmlight text.
+    """Convert a data file of any accepted format to .npz, which loads fastest, or to svmlight text.
 
-    Text has every number in the fewest digits that read back as the same one, so nothing is lost either way; but it
-    has no names of features, and not their number where the last ones are empty.
+    Numbers keep their exact values. Svmlight text has no feature names, and empty columns at the end are lost.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -160,10 +164,13 @@ class FetchOptions:
     names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Sets that --list shows.")] = None
     list_sets: bool = _of_output(False, "--list", "Show the sets that can be fetched, and fetch nothing.")
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Cache; else BLOCKGREEDY_CACHE, or the system's place for caches.")
+        Path | None,
+        typer.Option(
+            "--folder", help="Folder to keep the files in (default: BLOCKGREEDY_CACHE, or the system's cache folder)."
+        ),
     ] = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object per set instead of its path.")
-    quiet: bool = _of_output(False, "--quiet -q", "No progress.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print no progress.")
 
 
 @data_app.command(name="fetch")
@@ -171,9 +178,9 @@ class FetchOptions:
 def fetch_sets(options: FetchOptions) -> None:
     """Download public sets of the LIBSVM collection to a cache folder, and print where they are.
 
-    What broke off is resumed; what is there is not downloaded again. A download is checked by a published MD5 where
-    --list shows one; where it shows none, the first download is taken as it comes. Its SHA-256 is recorded, and every
-    later fetch verifies the file by it. Rows, features and nonzeros are compared to the published numbers.
+    An interrupted download is resumed, and a file that is there is not downloaded again. A download is checked by
+    its published MD5 where --list shows one. Its SHA-256 is recorded, and every later fetch verifies the file by it.
+    Rows, features and nonzeros are compared to the published numbers.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted (the next fetch goes on from there).
 
@@ -181,7 +188,7 @@ def fetch_sets(options: FetchOptions) -> None:
     [bold]Examples[/]
     [cyan]blockgreedy data fetch --list[/]
     [cyan]blockgreedy data fetch a9a real-sim[/]
-    [cyan]blockgreedy fit "$(blockgreedy data fetch news20.binary -q)" --loss logistic --alpha-ratio 0.01[/]
+    [cyan]blockgreedy fit "$(blockgreedy data fetch news20.binary -q)" --alpha-ratio 0.01[/]
     """
     names = options.names or []
     if options.list_sets:
@@ -219,7 +226,7 @@ def _list(options: FetchOptions) -> None:
         known = entry.checksum.split(":")[0] if entry.checksum else ""
         here = "" if fetched(entry.name, options.folder) is None else "yes"
         table.add_row(entry.name, f"{entry.n_samples:,}", f"{entry.n_features:,}", nonzeros, known, here)
-    console = Console(highlight=False, markup=False)
+    console = Results()
     console.print(table, "")
     console.print(
         f"Files of the LIBSVM collection, kept in {cache_folder(options.folder)}. Those without a published checksum "

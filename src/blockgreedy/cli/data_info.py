@@ -16,7 +16,7 @@ from rich.text import Text
 from blockgreedy.cli.asked import OfFiles, Reading, codes_advice
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import WRONG_USE, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, option, takes
 from blockgreedy.data.describe import ColumnFacts, describe, to_plain
 from blockgreedy.data.load import TABLE_SUFFIXES, kind_of
 from blockgreedy.data.summary import Summary, summarize
@@ -36,7 +36,7 @@ class InfoOptions(Reading, OfFiles):
     """What ``blockgreedy data info`` accepts."""
 
     duplicates: bool = _of_data(True, "--duplicates/--no-duplicates", "Look for repeated rows and columns.")
-    n_threads: int | None = _of_data(None, "--threads", "Threads; usually all the process may use.")
+    n_threads: int | None = _of_data(None, "--threads", THREADS)
     picture: Annotated[Path | None, _PICTURE] = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
 
@@ -76,7 +76,7 @@ def info(options: InfoOptions) -> None:
     )
     if options.picture is not None and len(options.data) > 1:
         fail(f"--picture is of one file, got {len(options.data)}", WRONG_USE)
-    console = Console(highlight=False, markup=False)
+    console = Results()
     for path in options.data:
         with failures():
             columns = options.describe_table(path)

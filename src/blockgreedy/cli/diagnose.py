@@ -16,7 +16,7 @@ from rich.text import Text
 
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.outputs import Outputs
-from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, fail, failures, option, takes
 from blockgreedy.data import Dataset
 from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
 from blockgreedy.diagnose import diagnose as diagnose_blocks
@@ -35,13 +35,17 @@ class DiagnoseOptions(Reading, OfFiles):
 
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks, B.")
     kinds: str = _of_blocks(_KINDS, "--kinds", f"Kinds of partition, from {', '.join(KINDS)}.")
-    blocks_per_iter: int | None = _of_blocks(None, "--blocks-per-iter", "P, for epsilon; usually all blocks.")
-    seed: int = _of_blocks(0, "--seed", "Of random blocks and of what is sampled.")
+    blocks_per_iter: int | None = _of_blocks(
+        None, "--blocks-per-iter", "Blocks per iteration, P, for epsilon (default: all)."
+    )
+    seed: int = _of_blocks(0, "--seed", "Seed of random blocks and of sampling.")
     center: bool = _of_blocks(False, "--center", "Subtract the means of the columns first.")
-    n_threads: int | None = _of_effort(None, "--threads", "Threads; usually all the process may use.")
-    budget: float = _of_effort(BUDGET, "--budget", "Multiplications for inner products; beyond it they are sampled.")
+    n_threads: int | None = _of_effort(None, "--threads", THREADS)
+    budget: float = _of_effort(
+        BUDGET, "--budget", "Most multiplications to spend on inner products; beyond that, columns are sampled."
+    )
     as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
-    quiet: bool = _of_output(False, "--quiet -q", "No line that says what is being done.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print no progress.")
 
 
 @app.command()
@@ -73,7 +77,7 @@ def diagnose(options: DiagnoseOptions) -> None:
         if options.as_json:
             typer.echo(json.dumps({"data": str(path), **found.to_dict(), "seconds": seconds}))
         else:
-            _print(Console(highlight=False, markup=False), str(path), found, seconds)
+            _print(Results(), str(path), found, seconds)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -21,6 +21,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.arguments import non_negative
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.cli.asked import (
     ModelOption,
@@ -35,23 +36,25 @@ from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report
 from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
 from blockgreedy.cli.shell import (
     NOT_CONVERGED,
+    THREADS,
+    TOL,
     WRONG_USE,
     Results,
     app,
-    fail,
     failures,
+    note,
     option,
     takes,
     warnings_as_lines,
 )
 from blockgreedy.data import Dataset
 from blockgreedy.model import Model
-from blockgreedy.options import PRESETS, FamilyOptions, resolve_blocks
+from blockgreedy.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
 from blockgreedy.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.risk import ConvergenceRiskWarning
-from blockgreedy.solve import FamilyArguments, Solution, solve
+from blockgreedy.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
 from blockgreedy.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
@@ -59,38 +62,58 @@ _STYLES = {"converged": "bold green", "diverged": "bold red"}
 _of_problem, _of_method = partial(option, "Problem"), partial(option, "Method")
 _of_family = partial(option, "Family (methods other than auto)")
 _of_stopping, _of_output = partial(option, "Stopping"), partial(option, "Output")
-_TRACE = typer.Option("--trace", help="Write the run over time to this CSV file.", rich_help_panel="Output")
+OnDivergence = Literal["stop", "continue"]
+_TRACE = typer.Option(
+    "--trace", help="Write objective, gap and nonzeros over time to this CSV file.", rich_help_panel="Output"
+)
 
 
 @dataclass(frozen=True)
 class FitOptions(ProblemOptions):
     """What ``blockgreedy fit`` accepts. The library checks the values; fields it takes have its names."""
 
-    alpha: float | None = _of_problem(None, "--alpha", "Weight of the L1 norm.")
-    alpha_ratio: float | None = _of_problem(None, "--alpha-ratio", "The same, as a fraction of alpha_max.")
+    alpha: float | None = _of_problem(None, "--alpha", "Weight of the L1 penalty; larger means fewer features.")
+    alpha_ratio: float | None = _of_problem(
+        None,
+        "--alpha-ratio",
+        "The same as a fraction of alpha_max, at which all weights are 0 (try 0.1 or 0.01).",
+    )
 
-    method: str = _of_method("auto", "--method", f"auto, or one of the family: {', '.join(PRESETS)}.")
-    n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks; the family's B, 32 unless it is fixed.")
-    seed: int = _of_method(0, "--seed", "Of the rows that --holdout draws, and of the family's random blocks.")
-    n_threads: int | None = _of_method(None, "--threads", "Threads; usually all the process may use.")
+    method: Method = _of_method(
+        "auto", "--method", "auto is the fast default solver; the others are the paper's.", choices=Method
+    )
+    n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks, B (default for the paper's methods: 32).")
+    seed: int = _of_method(0, "--seed", "Seed of everything random: rows of --holdout, blocks and their choice.")
+    n_threads: int | None = _of_method(None, "--threads", THREADS)
 
     # None leaves the choice to the library, which refuses these with the default method.
     partition: str | None = _of_family(
-        None, "--partition", f"Blocks: {', '.join(KINDS)}, or a file that blockgreedy partition wrote (random)."
+        None, "--partition", f"Blocks: {', '.join(KINDS)} (default: random), or a file from blockgreedy partition."
     )
-    blocks_per_iter: int | None = _of_family(None, "--blocks-per-iter", "Blocks per iteration, P.")
-    per_block: int | None = _of_family(None, "--per-block", "Features accepted per block (1).")
-    update: str | None = _of_family(
-        None, "--update", "joint (usual), sweep (both safe), add, line-search (may diverge)."
+    blocks_per_iter: int | None = _of_family(
+        None, "--blocks-per-iter", "Number of blocks that an iteration works on, P (default: all)."
     )
-    greedy_rule: str | None = _of_family(None, "--greedy-rule", "What accept compares: gain (usual), step.")
-    scan: str | None = _of_family(None, "--scan", "How threads share a scan: slices (usual), blocks.")
-    atomic: bool = _of_family(False, "--atomic", "Add concurrently, as the paper did; not repeatable.")
-    on_divergence: str | None = _of_family(None, "--on-divergence", "stop at the best point (usual), or continue.")
+    per_block: int | None = _of_family(None, "--per-block", "Features updated per block and iteration (default: 1).")
+    update: Update | None = _of_family(
+        None, "--update", "How steps are combined (default: joint); add and line-search may diverge.", choices=Update
+    )
+    greedy_rule: GreedyRule | None = _of_family(
+        None,
+        "--greedy-rule",
+        "Take the feature that lowers the objective most (gain, the default) or moves furthest (step).",
+        choices=GreedyRule,
+    )
+    scan: ScanMode | None = _of_family(
+        None, "--scan", "How threads share the scan of features (default: equal slices).", choices=ScanMode
+    )
+    atomic: bool = _of_family(False, "--atomic", "Add steps concurrently, as the paper did; not repeatable.")
+    on_divergence: OnDivergence | None = _of_family(
+        None, "--on-divergence", "What to do when the objective explodes (default: stop).", choices=OnDivergence
+    )
 
-    tol: float = _of_stopping(1e-4, "--tol", "Duality gap to reach, relative to the null model's objective.")
-    max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most.")
-    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, checks included.")
+    tol: float = _of_stopping(1e-4, "--tol", TOL)
+    max_iter: int | None = _of_stopping(None, "--max-iter", "Stop after this many iterations.")
+    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Stop after this many seconds.")
 
     holdout: float | None = _of_output(
         None, "--holdout", "Leave this share of the rows (such as 0.2) out of the fit and score the model on them."
@@ -99,17 +122,38 @@ class FitOptions(ProblemOptions):
     model: ModelOption = None
     report: ReportOption = None
     trace: Annotated[Path | None, _TRACE] = None
-    trace_iters: int | None = _of_output(None, "--trace-iters", "A record every so many iterations.")
-    trace_seconds: float | None = _of_output(None, "--trace-seconds", "A record every so many seconds.")
+    trace_iters: int | None = _of_output(None, "--trace-iters", "For --trace: a line every so many iterations.")
+    trace_seconds: float | None = _of_output(None, "--trace-seconds", "For --trace: a line every so many seconds.")
     trace_spectral_radius: bool = _of_family(
-        False, "--trace-spectral-radius", "Record how correlated the accepted features are."
+        False, "--trace-spectral-radius", "For --trace: record how correlated the updated features are."
     )
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the summary.")
-    quiet: bool = _of_output(False, "--quiet -q", "No progress line.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print no progress and no notes.")
+
+    def check(self) -> None:
+        super().check()
+        if (self.alpha is None) == (self.alpha_ratio is None):
+            raise ValueError(
+                "give exactly one of --alpha and --alpha-ratio (try --alpha-ratio 0.01), or let cross-validation "
+                "choose: blockgreedy cv"
+            )
+        for name in ("alpha", "alpha_ratio"):
+            if getattr(self, name) is not None:
+                non_negative(name, getattr(self, name))
+        check_limits(self.tol, self.max_iter, self.max_seconds, self.trace_iters, self.trace_seconds)
+        check_family_arguments(self.method, self.given_family(), None if _partition_file(self) else self.partition)
+
+    @property
+    def with_intercept(self) -> bool:
+        """The paper's methods have no intercept, so that the default is to fit none with them."""
+        return self.method == "auto" if self.fit_intercept is None else self.fit_intercept
 
     def of_solve(self) -> dict[str, Any]:
         asked = {name: getattr(self, name) for name in signature(solve).parameters if hasattr(self, name)}
-        return asked | {name: v for name, v in self.of_family().items() if v is not None and v is not False}
+        return asked | self.given_family()
+
+    def given_family(self) -> dict[str, Any]:
+        return {name: v for name, v in self.of_family().items() if v is not None and v is not False}
 
     def of_family(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FamilyArguments.__annotations__ if hasattr(self, name)}
@@ -162,23 +206,23 @@ def _ratio(part: float, whole: float) -> float:
 @app.command()
 @takes(FitOptions)
 def fit(options: FitOptions) -> None:
-    """Fit one model and report how good it is, certified by a duality gap.
+    """Fit one model at one alpha, with a proof of how close it is to the optimum.
 
-    Labels for the classification losses may be any two values; the larger one is the positive class.
-    Ctrl-C stops the run: the best point so far is reported, and saved with --model.
+    Labels of two values give a logistic regression (the larger value is the positive class), others a lasso; --loss
+    chooses otherwise. Ctrl-C stops the run: the best point so far is reported, and saved with --model.
 
     Exit codes: 0 converged, 3 not converged (stopped, interrupted, diverged), 2 wrong use, 1 any other error.
 
     \b
     [bold]Examples[/]
-    [cyan]blockgreedy fit reuters.svm --loss logistic --alpha-ratio 0.01 --model model.npz --report run.html[/]
-    [cyan]blockgreedy fit clicks.parquet --target clicked --loss logistic --alpha 1e-5 --intercept[/]
+    [cyan]blockgreedy fit reuters.svm --alpha-ratio 0.01 --model model.npz --report run.html[/]
+    [cyan]blockgreedy fit clicks.csv --target clicked --categorical all --alpha 1e-5[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --holdout 0.2[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
-    if (options.alpha is None) == (options.alpha_ratio is None):
-        fail("give exactly one of --alpha and --alpha-ratio", WRONG_USE)
+    with failures(code=WRONG_USE):
+        options.check()
     outputs = Outputs(
         [*options.inputs(options.data), *_partition_file(options)],
         model_output(options.model),
@@ -235,10 +279,10 @@ def _partition_file(options: FitOptions) -> list[Input]:
 
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
     problem = options.make_problem(dataset, options.alpha or 0.0)
+    if options.fit_intercept is None and not problem.fit_intercept and not options.quiet:
+        note(f"--method {options.method} fits no intercept; the default method does")
     if options.alpha_ratio is None:
         return problem
-    if not 0 <= options.alpha_ratio < math.inf:
-        raise ValueError(f"alpha_ratio={options.alpha_ratio!r} must be a finite number of at least 0")
     return problem.with_alpha(options.alpha_ratio * problem.alpha_max)
 
 
@@ -247,7 +291,8 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
     return {
         **data_facts(options.data, dataset, problem),
         **pick(problem, "alpha alpha_max l2 fit_intercept standardize"),
-        **pick(options, "target loss positive method tol holdout"),
+        "loss": problem.loss.name,
+        **pick(options, "target positive method tol holdout"),
         **({} if options.holdout is None else {"seed": options.seed}),
         **_family_facts(options, problem, solution),
         "n_threads": resolve_threads(options.n_threads),

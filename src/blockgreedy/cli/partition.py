@@ -9,16 +9,15 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from blockgreedy.cli.asked import DataOptions, ReportOption, settings_of
 from blockgreedy.cli.outputs import Output, Outputs, report_output
-from blockgreedy.cli.shell import WRONG_USE, app, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, failures, option, takes
 from blockgreedy.columns import as_columns
 from blockgreedy.data import Dataset
 from blockgreedy.files import replacing
-from blockgreedy.partition import KINDS, Partition, make_partition
+from blockgreedy.partition import Kind, Partition, make_partition
 
 _MOST_ROWS = 64  # of the table of blocks
 _BAR = 16  # characters for twice the mean
@@ -32,9 +31,11 @@ class PartitionOptions(DataOptions):
     """What ``blockgreedy partition`` accepts."""
 
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks.")
-    kind: str = _of_blocks("balanced", "--kind", f"One of {', '.join(KINDS)}.")
-    seed: int = _of_blocks(0, "--seed", "Of random and balanced blocks.")
-    n_threads: int | None = _of_blocks(None, "--threads", "Threads; usually all the process may use.")
+    kind: Kind = _of_blocks(
+        "balanced", "--kind", "How features are grouped; clustered is the paper's Algorithm 2.", choices=Kind
+    )
+    seed: int = _of_blocks(0, "--seed", "Seed of random and balanced blocks.")
+    n_threads: int | None = _of_blocks(None, "--threads", THREADS)
     out: Annotated[Path | None, _OUT] = None
     picture: Annotated[Path | None, _PICTURE] = None
     report: ReportOption = None
@@ -79,7 +80,7 @@ def partition(options: PartitionOptions) -> None:
     if options.as_json:
         typer.echo(json.dumps({"data": str(options.data), **described, "seconds": seconds, **written}))
         raise typer.Exit(outputs.code)
-    console = Console(highlight=False, markup=False)
+    console = Results()
     console.print(_table(described) if made.n_blocks <= _MOST_ROWS else "", _summary(described, dataset, seconds))
     for name, file in written.items():
         console.print(f"{name}: {file}")

@@ -3,12 +3,11 @@
 import contextlib
 import csv
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,12 +25,27 @@ from blockgreedy.cli.asked import (
 )
 from blockgreedy.cli.outputs import Output, Outputs, model_output, report_output
 from blockgreedy.cli.scores import show_elided, some_of
-from blockgreedy.cli.shell import NO_POINT, NOT_CONVERGED, WRONG_USE, Results, app, failures, option, takes, waiting
-from blockgreedy.data import Dataset
+from blockgreedy.cli.shell import (
+    ALPHAS,
+    EPS,
+    L1_RATIO,
+    NO_POINT,
+    NOT_CONVERGED,
+    THREADS,
+    TOL,
+    WRONG_USE,
+    Results,
+    app,
+    failures,
+    option,
+    takes,
+    waiting,
+)
 from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
-from blockgreedy.path import Path, PathPoint, solve_path
-from blockgreedy.quality import ON_TRAINING_ROWS
+from blockgreedy.options import whole
+from blockgreedy.path import Path, PathPoint, check_grid, check_ratio, solve_path
+from blockgreedy.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
 _CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", rich_help_panel="Output")
@@ -41,28 +55,41 @@ _CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", ri
 class PathOptions(ProblemOptions):
     """What ``blockgreedy path`` accepts."""
 
-    n_alphas: int = _of_path(100, "--alphas", "How many, from alpha_max down.")
-    eps: float = _of_path(1e-3, "--eps", "The last one, as a part of alpha_max.")
-    l1_ratio: float | None = _of_path(None, "--l1-ratio", "An elastic net: the L1 part of alpha, the rest is l2.")
-    max_nonzeros: int | None = _of_path(None, "--max-nonzeros", "End with the first model that has more.")
-    early_stop: bool = _of_path(False, "--early-stop", "End when more features explain next to nothing more.")
+    n_alphas: int = _of_path(100, "--alphas", ALPHAS)
+    eps: float = _of_path(1e-3, "--eps", EPS)
+    l1_ratio: float | None = _of_path(None, "--l1-ratio", L1_RATIO)
+    max_nonzeros: int | None = _of_path(
+        None, "--max-nonzeros", "End the path at the first model with more nonzero weights than this."
+    )
+    early_stop: bool = _of_path(
+        False, "--early-stop", "End the path when smaller alphas explain next to nothing more (glmnet's rule)."
+    )
 
-    tol: float = _of_stopping(1e-4, "--tol", "Duality gap of each, relative to the null model's objective.")
-    max_iter: int | None = _of_stopping(None, "--max-iter", "Iterations at most, at each alpha.")
-    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Seconds at most, for the whole path.")
-    n_threads: int | None = _of_stopping(None, "--threads", "Threads; usually all the process may use.")
+    tol: float = _of_stopping(1e-4, "--tol", TOL)
+    max_iter: int | None = _of_stopping(None, "--max-iter", "Stop after this many iterations at each alpha.")
+    max_seconds: float | None = _of_stopping(None, "--max-seconds", "Stop the path after this many seconds.")
+    n_threads: int | None = _of_stopping(None, "--threads", THREADS)
 
     model: ModelOption = None
     report: ReportOption = None
     csv_file: Annotated[FilePath | None, _CSV] = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
-    quiet: bool = _of_output(False, "--quiet -q", "No progress bar.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print no progress and no notes.")
+
+    def check(self) -> None:
+        super().check()
+        check_limits(self.tol, self.max_iter, self.max_seconds)
+        check_grid(self.n_alphas, self.eps)
+        if self.l1_ratio is not None:
+            check_ratio(self.l1_ratio, self.l2)
+        if self.max_nonzeros is not None:
+            whole("max_nonzeros", self.max_nonzeros, 0)
 
 
 @app.command()
 @takes(PathOptions)
 def path(options: PathOptions) -> None:
-    """Fit the models along a path of alphas, each certified by its own duality gap.
+    """Fit models along a path of alphas, from sparse to dense, each with a proof of its accuracy.
 
     Ctrl-C ends the path; the models so far are reported and saved. For the squared and the logistic loss the alphas
     that BIC and EBIC recommend are marked: the lowest sum of misfit and a penalty for each nonzero weight. Take EBIC
@@ -72,9 +99,11 @@ def path(options: PathOptions) -> None:
 
     \b
     [bold]Examples[/]
-    [cyan]blockgreedy path reuters.svm --loss logistic --model path.npz --report path.html[/]
+    [cyan]blockgreedy path reuters.svm --model path.npz --report path.html[/]
     [cyan]blockgreedy path genes.npz --max-nonzeros 50 --csv path.csv[/]
     """
+    with failures(code=WRONG_USE):
+        options.check()
     outputs = Outputs(
         options.inputs(options.data),
         model_output(options.model),
@@ -98,7 +127,9 @@ def path(options: PathOptions) -> None:
     code = 0 if found.status in ("converged", "stopped") else NOT_CONVERGED
     facts = {
         **data_facts(options.data, dataset, problem),
-        **pick(options, "target loss l2 positive fit_intercept standardize tol eps l1_ratio"),
+        "loss": problem.loss.name,
+        **pick(options, "target l2 positive standardize tol eps l1_ratio"),
+        "fit_intercept": problem.fit_intercept,
         "alpha_max": problem.alpha_max,
         "f_null": problem.null_model.objective,
         **pick(found, "status message seconds"),
@@ -106,7 +137,7 @@ def path(options: PathOptions) -> None:
     }
     best = recommended(found)
     outputs.write("csv", lambda file: write_csv(file, found))
-    outputs.write_model(lambda: _scored(Model.of_path(found, dataset, settings_of(facts)), dataset))
+    outputs.write_model(lambda: Model.of_path(found, dataset, settings_of(facts)))
     if options.as_json:
         typer.echo(
             json.dumps(finite(facts) | {"recommended": best, "points": [finite(row) for row in rows_of(found)]})
@@ -116,14 +147,6 @@ def path(options: PathOptions) -> None:
         show(console, found, facts, best)
         show_files(console, outputs.written)
     raise typer.Exit(outputs.code or code)
-
-
-def _scored(model: Model, dataset: Dataset) -> Model:
-    """With the scores of the model that BIC recommends."""
-    if model.criteria is None or np.all(np.isnan(model.criteria["bic"])):
-        return model
-    rows = f"{ON_TRAINING_ROWS}, by the model of lowest BIC"
-    return replace(model, quality=model.at("bic").measure(dataset.X, dataset.y, rows=rows))
 
 
 def progress_bar(quiet: bool) -> Progress:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, Literal, TextIO
 
 import numpy as np
 import typer
@@ -17,7 +17,7 @@ from scipy import sparse
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.scores import score_facts, show_scores
-from blockgreedy.cli.shell import FAILED, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
 from blockgreedy.criteria import CRITERIA
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
@@ -28,9 +28,10 @@ from blockgreedy.quality import measure
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
 _MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
-_OUT = typer.Option("--out", "-o", help="Write to this .csv or .parquet file; usually CSV to stdout.",
+_OUT = typer.Option("--out", "-o", help="Write to this .csv or .parquet file; default: CSV to stdout.",
                     rich_help_panel="Output")  # fmt: skip
-KINDS = ("labels", "probabilities", "decision")
+
+What = Literal["labels", "probabilities", "decision"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,12 @@ class _OfModel:
 class PredictOptions(DataOptions, _OfModel):
     """What ``blockgreedy predict`` accepts; the model comes before the data."""
 
-    what: str = _of_prediction("labels", "--what", f"{', '.join(KINDS)}; labels are values for regression losses.")
+    what: What = _of_prediction(
+        "labels",
+        "--what",
+        "Labels are classes, or the predicted values of a regression; decision is X·w + intercept.",
+        choices=What,
+    )
     alpha: str | None = _of_prediction(
         None, "--alpha", "Which model of a path: a number (the nearest alpha), or the choice of aic, bic or ebic."
     )
@@ -51,7 +57,7 @@ class PredictOptions(DataOptions, _OfModel):
     )
     out: Annotated[Path | None, _OUT] = None
     as_json: bool = _of_output(False, "--json", "With --score: the scores as one JSON object.")
-    n_threads: int | None = _of_output(None, "--threads", "Threads; usually all the process may use.")
+    n_threads: int | None = _of_output(None, "--threads", THREADS)
 
 
 @app.command()
@@ -60,8 +66,10 @@ def predict(options: PredictOptions) -> None:
     """Predict with a saved model: labels, probabilities or decision values, a line per row of DATA.
 
     Data are read as the model's own were: svmlight files with the same first index, tables with the same columns and
-    categories (new categories count as none). --score compares the predictions with the labels in DATA and prints the
-    scores beside those of a constant prediction. Exit codes: 0 done, 2 wrong use, 1 any other error.
+    categories (unseen categories are encoded as all zeros). --score compares the predictions with the labels in DATA
+    and prints the scores beside those of a constant prediction.
+
+    Exit codes: 0 done, 2 wrong use, 1 any other error.
 
     \b
     [bold]Examples[/]
@@ -74,8 +82,6 @@ def predict(options: PredictOptions) -> None:
         Output("--out", options.out, "the predictions", (".csv", ".parquet")),
         *options.caches(options.data),
     )
-    if options.what not in KINDS:
-        fail(f"--what {options.what} is not known; use {', '.join(KINDS)}", WRONG_USE)
     alpha = _alpha(options.alpha)
     with failures("interrupted; not all predictions were written") as stage:
         model = Model.load(options.model)

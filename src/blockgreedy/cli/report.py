@@ -8,11 +8,13 @@ import typer
 from rich.console import Console
 
 from blockgreedy.cli.outputs import Outputs, report_output
-from blockgreedy.cli.shell import app, failures, takes
+from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, takes
 from blockgreedy.model import Model
 
 _MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
-_OUT = typer.Option("--out", "-o", help="The page; usually the model's name with .html.")
+_OUT = typer.Option(
+    "--out", "-o", help="The page to write (default: the model's name with .html, if there is no such file yet)."
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class ReportOptions:
 @app.command()
 @takes(ReportOptions)
 def report(options: ReportOptions) -> None:
-    """Write the page of a saved model: what was fitted, its certificate, curves, path, top features.
+    """Write the report of a saved model: its quality, its features, and the proof of its accuracy.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error.
 
@@ -33,6 +35,8 @@ def report(options: ReportOptions) -> None:
     [cyan]blockgreedy report model.npz --out model.html[/]
     """
     out = options.out or options.model.with_suffix(".html")
+    if options.out is None and out.exists():
+        fail(f"{out} exists; --out {out} replaces it, another name keeps it", WRONG_USE)
     outputs = Outputs([("the model", options.model)], report_output(out, "--out"))
     with failures("interrupted; nothing was written"):
         model = Model.load(options.model)

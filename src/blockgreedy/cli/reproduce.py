@@ -18,7 +18,7 @@ from rich.table import Column
 
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, WRONG_USE, app, fail, option, takes
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, THREADS, WRONG_USE, app, fail, option, takes
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.files import SUFFIXES, about_machine, write
 from blockgreedy.experiments.plan import Job, make_plan
@@ -27,9 +27,9 @@ from blockgreedy.experiments.sets import Source, choose, data_folder
 
 _of_data, _of_runs, _of_output = partial(option, "Data"), partial(option, "Runs"), partial(option, "Output")
 _FOLDER = typer.Option(
-    "--data-dir", help="Folder with .npz or svmlight files; else BLOCKGREEDY_DATA.", rich_help_panel="Data"
+    "--data-dir", help="Folder with .npz or svmlight files (default: BLOCKGREEDY_DATA).", rich_help_panel="Data"
 )
-_OUT = typer.Option("--out", help="Folder for page, pictures and tables.", rich_help_panel="Output")
+_OUT = typer.Option("--out", help="Folder for the page, pictures and tables.", rich_help_panel="Output")
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class ReproduceOptions:
     seconds: float | None = _of_runs(
         None,
         "--seconds",
-        f"Of a run of Figure 2 ({plan.SECONDS:g}; with --full {plan.FULL_SECONDS:g}); all follow it.",
+        f"Seconds for a run of Figure 2 (default: {plan.SECONDS:g}; with --full {plan.FULL_SECONDS:g}).",
     )
     full: bool = _of_runs(False, "--full", "Longer runs, and look-alikes of every set that is missing.")
-    n_threads: int | None = _of_runs(None, "--threads", "Threads; usually all the process may use.")
-    seed: int = _of_runs(0, "--seed", "Of random blocks, of their choice and of generated data.")
+    n_threads: int | None = _of_runs(None, "--threads", THREADS)
+    seed: int = _of_runs(0, "--seed", "Seed of random blocks, of their choice and of generated data.")
     out: Annotated[Path, _OUT] = Path("reproduce")
-    quiet: bool = _of_output(False, "--quiet -q", "No progress.")
+    quiet: bool = _of_output(False, "--quiet -q", "Print no progress.")
 
 
 class Display:

@@ -10,18 +10,41 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from inspect import signature
-from typing import Annotated, Any, NoReturn, TypeVar, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
+import typer.core
 from rich.console import Console
 
 import blockgreedy
 from blockgreedy.backends.cpu import resolve_threads
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
-NO_POINT = "interrupted before there was a point to report"
+NO_POINT = "interrupted before there was a result to report"
+ALPHAS = "Number of alphas, from alpha_max (all weights are 0) downwards."
+EPS = "The smallest alpha, as a fraction of alpha_max."
+L1_RATIO = "Elastic net: this part of alpha is the L1 penalty, the rest the ridge penalty."
+TOL = "Stop when the duality gap is at most this part of the null model's objective: a bound on the error."
+THREADS = "Number of threads (default: all that the process may use). Results do not depend on it."
 
-app = typer.Typer(
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class _Command(typer.core.TyperCommand):
+    def get_help_option(self, ctx: Any) -> Any:
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.metavar = ""  # a flag
+        return found
+
+
+class App(typer.Typer):
+    def command(self, name: str | None = None, **more: Any) -> Callable[[Command], Command]:
+        return super().command(name, cls=_Command, **more)
+
+
+app = App(
     help="L1-regularised models on large sparse data, by block-greedy coordinate descent.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -75,6 +98,16 @@ def end_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def option(panel: str, default: Any, names: str, help: str, choices: Any = None, **more: Any) -> Any:
+    """A field of a record of options. ``choices`` is a Literal type; its names are listed in the help."""
+    if isinstance(default, bool):
+        more = {"metavar": "", **more}  # a flag takes no value: without this the help shows <bool> beside it
+    if choices is not None:
+        more = {"metavar": "<name>", **more}  # the names in this column would leave no room for the help
+        help = f"{', '.join(get_args(choices))}. {help}"
+    return typer.Option(default, *names.split(), help=help, rich_help_panel=panel, **more)
+
+
 class Results(Console):
     """Where a command prints its results: stdout, with text as it is."""
 
@@ -86,8 +119,9 @@ class Results(Console):
         raise BrokenPipeError
 
 
-def option(panel: str, default: Any, names: str, help: str) -> Any:
-    return typer.Option(default, *names.split(), help=help, rich_help_panel=panel)
+def note(message: str) -> None:
+    """A line on stderr about a choice that was made for the user."""
+    typer.secho(f"Note: {message}", err=True, fg="cyan")
 
 
 @contextlib.contextmanager

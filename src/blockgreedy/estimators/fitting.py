@@ -49,30 +49,32 @@ class Outcome:
         intercepts = [s.intercept for s in self.solutions] + [null.intercept for null in nulls]
         return np.asarray(coefs), np.asarray(intercepts)
 
-    def round_to(self, dtype: np.dtype[Any], tol: float) -> None:
-        """Weights in the type of X, which the user gets them in; what is proven is proven of these.
+    def round_to(self, dtype: np.dtype[Any], tol: float) -> np.dtype[Any]:
+        """Rounds weights to the type of X, which the user expects them in; what is proven is proven of these.
 
-        Intercepts stay in float64, where they make up for what rounding does to columns far from 0.
+        Intercepts stay in float64, where they make up for what rounding does to columns far from 0. Weights that
+        would lose the accuracy asked for (large ones that cancel, of columns that are nearly collinear) stay in
+        float64 too. Returns the type that all weights have now.
         """
         if dtype == np.float64:
-            return
+            return dtype
+        rounded = []
         for problem, solution in zip(self.problems, self.solutions, strict=False):
-            proven = solution.objective - solution.gap
-            rounded = solution.coef.astype(dtype)
-            outside = (rounded < problem.penalty.lower) | (rounded > problem.penalty.upper)
-            rounded[outside] = np.nextafter(rounded[outside], dtype.type(0))
-            solution.coef = rounded.astype(np.float64)
-            solution.intercept = problem.best_intercept(solution.coef)
-            solution.objective = problem.objective(solution.coef, solution.intercept)
-            solution.gap = max(solution.objective - proven, 0.0)
+            coef = solution.coef.astype(dtype)
+            outside = (coef < problem.penalty.lower) | (coef > problem.penalty.upper)
+            coef[outside] = np.nextafter(coef[outside], dtype.type(0))
+            coef = coef.astype(np.float64)
+            intercept = problem.best_intercept(coef)
+            objective = problem.objective(coef, intercept)
+            gap = max(objective - (solution.objective - solution.gap), 0.0)
             null = problem.null_model
-            if solution.status == "converged" and solution.gap > max(tol * null.objective, null.floor):
-                reached = solution.gap / max(null.objective, null.floor)
-                solution.status = "stalled"
-                solution.message = (
-                    f"weights rounded to {dtype} leave a relative gap of {reached:.2g}, asked for {tol:.2g}; raise "
-                    "tol, or fit on float64 X"
-                )
+            if gap > max(tol * null.objective, null.floor, 2 * solution.gap):
+                return np.dtype(np.float64)
+            rounded.append({"coef": coef, "intercept": intercept, "objective": objective, "gap": gap})
+        for solution, values in zip(self.solutions, rounded, strict=True):
+            for name, value in values.items():
+                setattr(solution, name, value)
+        return dtype
 
     def complaints(self) -> list[str]:
         """A sentence for each solution that ended early for a reason that nobody asked for."""
