@@ -11,7 +11,9 @@ namespace blockgreedy {
 
 namespace {
 
-constexpr std::int64_t slice_rows = 2048;  // rows at a time; with some dozens of columns they fit in a cache
+constexpr std::int64_t slice_rows = 512;  // rows at a time; with some dozens of columns they fit in a cache
+// From one column of a slice to the next: not a power of two, or all of a row would compete for the same cache lines.
+constexpr std::int64_t stride = slice_rows + 16;
 
 std::int64_t n_combinations(const std::vector<TableColumn>& columns, const CrossedColumns& crossed) {
   std::int64_t product = 1;
@@ -202,7 +204,7 @@ std::int64_t TableRows::features_of(const Lookup& cross, std::int64_t begin, std
 // f(slice, first row, end, features column by column, unknown combinations of the crosses)
 template <class T, class F>
 void TableRows::for_each_slice(ThreadTeam& team, F&& f) const {
-  const std::size_t n_parts = columns_.size() + crosses_.size(), size = n_parts * slice_rows;
+  const std::size_t n_parts = columns_.size() + crosses_.size(), size = n_parts * stride;
   std::vector<std::vector<std::int32_t>> features(static_cast<std::size_t>(team.size()));
   std::vector<std::vector<std::int64_t>> unknown(features.size());
   for (auto& own : features) own.resize(size);
@@ -212,10 +214,10 @@ void TableRows::for_each_slice(ThreadTeam& team, F&& f) const {
     std::int32_t* own = features[static_cast<std::size_t>(executor)].data();
     std::int64_t* missed = unknown[static_cast<std::size_t>(executor)].data();
     std::int32_t* out = own;
-    for (std::size_t k = 0; k < columns_.size(); ++k, out += slice_rows) {
+    for (std::size_t k = 0; k < columns_.size(); ++k, out += stride) {
       features_of<T>(columns_[k], firsts_[k], begin, end, out);
     }
-    for (std::size_t k = 0; k < crosses_.size(); ++k, out += slice_rows) {
+    for (std::size_t k = 0; k < crosses_.size(); ++k, out += stride) {
       missed[k] = features_of(crosses_[k], begin, end, out);
     }
     f(slice, begin, end, own, missed);
@@ -228,7 +230,7 @@ void TableRows::count(std::int64_t* indptr, ThreadTeam& team) const {
   for_each_slice<T>(team, [&](std::int64_t, std::int64_t begin, std::int64_t end, const std::int32_t* features,
                               const std::int64_t*) {
     std::fill(indptr + begin + 1, indptr + end + 1, 0);
-    for (std::size_t k = 0; k < n_parts; ++k, features += slice_rows) {
+    for (std::size_t k = 0; k < n_parts; ++k, features += stride) {
       for (std::int64_t row = begin; row < end; ++row) indptr[row + 1] += features[row - begin] >= 0;
     }
   });
@@ -247,7 +249,7 @@ std::vector<std::int64_t> TableRows::fill(const std::int64_t* indptr, std::int32
     for (std::int64_t row = begin; row < end; ++row) {
       std::int64_t at = indptr[row];
       for (std::size_t k = 0; k < n_parts; ++k) {
-        const std::int32_t feature = features[k * slice_rows + static_cast<std::size_t>(row - begin)];
+        const std::int32_t feature = features[k * stride + static_cast<std::size_t>(row - begin)];
         if (feature < 0) continue;
         indices[at] = feature;
         const double* numbers = k < columns_.size() ? columns_[k].numbers : nullptr;

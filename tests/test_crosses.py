@@ -261,3 +261,30 @@ def test_a_file_and_a_frame_and_a_dict_give_the_same(three, tmp_path):
         assert (data.X != X).nnz == 0
         assert data.feature_names.tolist() == encoder.get_feature_names_out().tolist()
         assert [source.name for source in data.encoding.columns] == ["a", "b", "x"]
+
+
+@pytest.mark.filterwarnings("ignore:.*unseen categories")
+@pytest.mark.parametrize("seed", range(12))
+def test_files_agree_with_the_oracle_in_fit_and_in_new_rows(seed, tmp_path):
+    rng = np.random.default_rng(2000 + seed)
+    state = rng.bit_generator.state
+    table = random_table(rng, 50)
+    rng.bit_generator.state = state
+    new = random_table(rng, 50, new=True)
+    categorical = [name for name in table if name != "x"]
+    crosses = list(combinations(categorical, 2))
+    names, expected = oracle(table, categorical, crosses, 2)
+    for part, name in ((table, "old"), (new, "new")):
+        frame = pd.DataFrame({column: pd.Series(values) for column, values in part.items()})
+        for column in categorical[::2]:  # of whole numbers: pandas would hold objects
+            frame[column] = frame[column].astype("Int64")
+        frame["y"] = 1
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        frame.to_parquet(tmp_path / f"{name}.parquet", index=False)
+    for kind, other in (("csv", "parquet"), ("parquet", "csv")):
+        data = bg.load(tmp_path / f"old.{kind}", categorical="all", cross="all:2", min_count=2)
+        assert data.feature_names.tolist() == names
+        np.testing.assert_array_equal(data.X.toarray(), expected)
+        for one in (kind, other):
+            found = bg.load(tmp_path / f"new.{one}", encoding=data.encoding)
+            np.testing.assert_array_equal(found.X.toarray(), oracle(table, categorical, crosses, 2, new)[1])

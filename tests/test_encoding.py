@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -137,6 +138,20 @@ def test_a_column_without_any_number_cannot_be_averaged():
     with pytest.raises(ValueError, match="column 'a' has no values that fill=mean"):
         bg.TableEncoder(fill="mean").fit({"a": [np.nan, np.nan]})
     assert bg.TableEncoder(fill=3).fit_transform({"a": [np.nan, np.nan]}).toarray().tolist() == [[3], [3]]
+
+
+def test_new_rows_may_miss_all_numbers_and_categories(tmp_path):
+    encoder = bg.TableEncoder(categorical="a", fill="mean").fit(
+        {"a": [1, 2, 2], "b": ["u", "v", "u"], "x": [1.0, 2.0, 6.0]}
+    )
+    (tmp_path / "new.csv").write_text("a,b,x\n,,\n")
+    table = pa.table({name: pa.nulls(1) for name in "abx"})
+    pa.parquet.write_table(table, tmp_path / "new.parquet")
+    for name in ("new.csv", "new.parquet"):
+        data = bg.load(tmp_path / name, encoding=encoder.encoding, labelled=False)
+        assert data.X.toarray().tolist() == [[0, 0, 0, 0, 3]]
+    assert encoder.transform(table).toarray().tolist() == [[0, 0, 0, 0, 3]]
+    assert encoder.transform({name: [None] for name in "abx"}).toarray().tolist() == [[0, 0, 0, 0, 3]]
 
 
 def test_a_filled_zero_is_not_stored():

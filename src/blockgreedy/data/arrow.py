@@ -73,13 +73,16 @@ def kind_of_type(kind: Any) -> Kind:
         return "bool"
     if types.is_integer(kind):
         return "whole"
-    return "real" if types.is_floating(kind) or types.is_decimal(kind) else "other"
+    # a column of a CSV without any value has the type null
+    return "real" if types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind) else "other"
 
 
 def type_text(kind: Any) -> str:
     import pyarrow as pa
 
-    return "text" if kind_of_type(kind) == "text" and not pa.types.is_dictionary(kind) else str(kind)
+    if pa.types.is_dictionary(kind):
+        return "categories"
+    return "text" if kind_of_type(kind) == "text" else str(kind)
 
 
 @dataclass(frozen=True)
