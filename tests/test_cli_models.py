@@ -308,3 +308,13 @@ def test_reports_are_written_by_fit_and_later_from_the_model(folder, logistic):
         assert "http" not in text.split("<body>")[1].replace("http://www.w3.org", "")
         top = bg.Model.load(logistic).top(1)[0][0]
         assert top in text
+
+
+def test_a_path_keeps_the_scores_of_the_model_that_bic_recommends(folder):
+    options = ["--loss", "logistic", "--alphas", 8, "--eps", 0.05, "--model", folder / "scored.npz"]
+    result = run("path", folder / "train.svm", *options)
+    assert result.exit_code == 0, result.output
+    model, data = bg.Model.load(folder / "scored.npz"), bg.load(folder / "train.svm")
+    expected = model.at("bic").measure(data.X, data.y, rows="all")
+    assert model.quality.scores == pytest.approx(expected.scores)
+    assert model.quality.rows == "the rows the model was fitted on, by the model of lowest BIC"

@@ -56,14 +56,18 @@ def _label_decades(axis: Any, limits: Sequence[float], most: int) -> None:
     decades = math.log10(high / low) if 0 < low < high else 0.0
     choices = [subs for subs in ((1.0, 2.0, 5.0), (1.0, 3.0)) if decades * len(subs) <= most]
     axis.set_major_locator(LogLocator(subs=choices[0] if choices else (1.0,), numticks=most + 1))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value, short=True)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
     axis.set_minor_locator(NullLocator())  # minor ticks are half of the drawing time
 
 
-def plain_number(value: float, short: bool = False) -> str:
-    """0.01, 1000 and 1e-5 rather than 1e-05; short ones have an exponent from 1e-4 on."""
-    text = f"{value:.0e}" if short and 0 < abs(value) < 9e-4 else f"{value:.6g}"
-    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", text)
+def _tick(value: float) -> str:
+    """5e-4 rather than 0.0005, which would touch its neighbours."""
+    return plain_number(value) if abs(value) >= 9e-4 else re.sub("e-0", "e-", f"{value:.0e}")
+
+
+def plain_number(value: float, digits: int = 6) -> str:
+    """0.01, 1000 and 1e-5 rather than 1e-05."""
+    return re.sub(r"e([-+])0?", lambda sign: "e-" if sign[1] == "-" else "e", f"{value:.{digits}g}")
 
 
 def label_ends(axes: Axes, lines: Sequence[Line], height: float = HEIGHT) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from blockgreedy.criteria import lowest
 from blockgreedy.data.dataset import label_text
+from blockgreedy.figures_axes import plain_number
 from blockgreedy.report import quoted, signed, table_html
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def certificate_words(model: Model, k: int) -> str:
     gap = float(model.gaps[k])
     if not math.isfinite(gap):
         return "no proof"
-    return f"proven, gap {gap:.2g}" if model.statuses[k] == "converged" else f"{model.statuses[k]}, gap {gap:.2g}"
+    return f"{'proven' if model.statuses[k] == 'converged' else model.statuses[k]}, gap {plain_number(gap, 2)}"
 
 
 def features_html(model: Model) -> str:

@@ -46,15 +46,15 @@ def quality_section(part: Section, model: Model) -> None:
     quality = model.quality
     if quality is None:
         part.text(
-            "No scores are stored with this model. A fit with --holdout 0.2, or a cross-validation (blockgreedy cv), "
-            "stores them; blockgreedy predict --score computes them for any labelled file."
+            "No scores are stored with this model. The commands fit, path and cv store them; predict --score "
+            "computes them for any labelled file."
         )
         return
     part.text(f"Measured on {quality.n_samples:,} rows: {quality.rows}.")
-    if quality.rows == ON_TRAINING_ROWS:
+    if quality.rows.startswith(ON_TRAINING_ROWS):
         part.text(
-            "These scores are optimistic: the model has seen these rows. Use fit --holdout 0.2 or cv for scores on "
-            "rows that it has not seen."
+            "These scores are optimistic: the model has seen these rows. fit --holdout 0.2 and cv measure on rows "
+            "that it has not seen."
         )
     rate = quality.baseline.get("base_rate")
     constant = "the mean of the targets" if rate is None else f"the share of the positive class, {rate:.4g}"
@@ -190,5 +190,5 @@ def _of_regression(quality: Quality) -> list[Picture]:
 
 
 def _between(edges: np.ndarray) -> list[str]:
-    words = [plain_number(float(f"{edge:.3g}")) for edge in edges]
+    words = [plain_number(edge, 3) for edge in edges]
     return [f"{low} to {high}" for low, high in pairwise(words)]

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from blockgreedy.data.dataset import label_text
+from blockgreedy.figures_axes import plain_number
 from blockgreedy.page_blocks import partition_page
 from blockgreedy.page_features import choices, effect, features_html, opening
 from blockgreedy.page_pictures import convergence_pictures, cross_validation_pictures, path_pictures
@@ -90,7 +91,7 @@ def _badge(model: Model, about: Section) -> Badge:
     n, proven = len(model), sum(status == "converged" for status in model.statuses)
     if not math.isfinite(worst):
         return Badge("No proof", "how far the objective is from the true minimum is not known", False, about)
-    bound = f"the objective is at most {worst:.2g} above the true minimum"
+    bound = f"the objective is at most {plain_number(worst, 2)} above the true minimum"
     bound = bound if worst > 0 else "the objective is the true minimum, up to rounding"
     if proven == n:
         return Badge("Proven", f"{bound}{'' if n == 1 else f', at each of the {n:,} alphas'}", True, about)
@@ -107,7 +108,7 @@ def _certificate(part: Section, model: Model) -> None:
     part.text(f"Minimised: the mean {model.loss} loss + alpha · ‖weights‖₁{_l2(model)}.")
     if math.isfinite(model.gaps[worst]):
         part.text(
-            f"The objective is at most {model.gaps[worst]:.3g} above the true minimum"
+            f"The objective is at most {plain_number(model.gaps[worst], 3)} above the true minimum"
             f"{'' if one else ', at each of the alphas'}. The proof is a point of the dual problem, whose value no "
             "objective can be below; the difference is the duality gap. The relative gap is the gap divided by the "
             f"objective of the null model, {model.f_null:.6g}, in which every penalised weight is 0."
