@@ -35,10 +35,10 @@ weak muddled grim ugly wooden sloppy cheap painful lifeless forced empty trite c
 GOOD, BAD = _GOOD.split(), _BAD.split()
 FOLDER = Path("build/demo")
 ALPHA_RATIO = 0.1  # of alpha_max, the smallest alpha at which no word has a weight
-N_ALPHAS, EPS = 30, 0.05
+N_ALPHAS, EPS = 25, 0.06
 
 
-def make_documents(n_documents: int = 12_000, n_words: int = 40_000, seed: int = 0) -> bg.Dataset:
+def make_documents(n_documents: int = 10_000, n_words: int = 30_000, seed: int = 0) -> bg.Dataset:
     """Generated documents; their class depends on the words of GOOD and BAD, and on chance."""
     rng = np.random.default_rng(seed)
     X = bg.data.text_like(n_documents, n_words, 70.0, seed=seed).X
@@ -131,7 +131,7 @@ def cross_validate(console: Console, data: bg.Dataset) -> tuple[bg.Model, float]
     bg.save(data, FOLDER / "documents.npz")
     arguments = ["cv", f"{FOLDER}/documents.npz", "--alphas", str(N_ALPHAS), "--eps", str(EPS)]
     arguments += ["--model", f"{FOLDER}/best.npz", "--report", f"{FOLDER}/cv.html"]
-    console.print(f"[dim]$[/] blockgreedy {' '.join(arguments)}", soft_wrap=True, highlight=False)
+    console.print(f"[dim]$[/] blockgreedy {' '.join(arguments)}", highlight=False)
     with console.status("5 folds"):
         done, seconds = timed(
             lambda: subprocess.run(
@@ -173,12 +173,14 @@ def curve(cross: bg.model.CrossValidation, height: int = 8) -> list[Text]:
 def show_choice(console: Console, model: bg.Model, seconds: float) -> None:
     cross = model.cross_validation
     assert cross is not None
+    assert model.quality is not None
     for line in curve(cross):
         console.print(line)
     console.print(
         f"{cross.n_folds}-fold {cross.scoring} on held-out documents (lower is better), {len(cross.alphas)} alphas, "
         f"{seconds:.1f} s.\n[green]●[/] the best: alpha {cross.alpha_min:.2g}, {model.nonzeros[0]:,} words; "
-        f"[yellow]●[/] the largest alpha within one standard error of it: {cross.alpha_1se:.2g}",
+        f"[yellow]●[/] the largest alpha within one standard error of it: {cross.alpha_1se:.2g}\n"
+        f"AUC on held-out documents: {model.quality.scores['roc_auc']:.3f} (0.5 is chance)",
         highlight=False,
     )
 
