@@ -41,12 +41,10 @@ from blockgreedy.cli.shell import (
     takes,
     waiting,
 )
-from blockgreedy.data import Dataset
 from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
 from blockgreedy.options import whole
 from blockgreedy.path import Path, PathPoint, check_grid, check_ratio, solve_path
-from blockgreedy.quality import ON_TRAINING_ROWS
 from blockgreedy.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
