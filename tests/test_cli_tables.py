@@ -57,7 +57,6 @@ COMMON = (
     "--intercept",
     "--fill",
     "median",
-    "-q",
 )
 
 

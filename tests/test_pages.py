@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.data.tables import Encoding
+from blockgreedy.data.encoding import Encoding
 from blockgreedy.model import Model
 from blockgreedy.page_features import choices, source_names
 from blockgreedy.pages import model_page, partition_page
@@ -303,7 +303,7 @@ def test_a_squared_hinge_model_has_no_probabilities(data):
 
 
 def test_weights_are_counted_per_source_column(data, fit):
-    encoding = Encoding((("age", None), ("site", tuple(map(str, range(199)))), ("hour", tuple(map(str, range(100))))))
+    encoding = Encoding.of_json([["age", None], ["site", [*map(str, range(199))]], ["hour", [*map(str, range(100))]]])
     page = model_page(replace(fit, encoding=encoding, feature_names=encoding.feature_names, trace=None))
     found = {row[0]: (int(row[1]), int(row[2])) for row in rows_of(page, "Nonzero weights per source column")}
     counts = {"age": (fit.coef[:1], 1), "site": (fit.coef[1:200], 199), "hour": (fit.coef[200:], 100)}

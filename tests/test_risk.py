@@ -100,6 +100,7 @@ def test_the_command_line_prints_the_risk_as_one_line_on_stderr(tmp_path):
     problem = copies(4)
     bg.save(bg.Dataset(problem.X, problem.y), tmp_path / "copies.npz")
     arguments = ["fit", str(tmp_path / "copies.npz"), "--alpha", "1e-3", "--method", "thread-greedy", "--blocks", "4"]
+    arguments += ["--loss", "squared", "--no-intercept"]
     result = CliRunner().invoke(app, [*arguments, "--update", "add", "--max-iter", "5", "--json"])
     lines = result.stderr.splitlines()
     assert len(lines) == 1

@@ -165,6 +165,7 @@ def test_short_columns_first_is_beyond_theorem_1_and_within_the_bound_for_steps(
     assert error[-1] <= rate_bound(12, 1, 1, 1.0, radius=radius, smoothness=1 / 13)
 
 
+@pytest.mark.filterwarnings("ignore:y has mean")
 @pytest.mark.parametrize("rule", ["gain", "step"])
 @pytest.mark.parametrize("seed", range(40))
 def test_no_random_columns_of_any_norms_break_the_rate(rule, seed):
