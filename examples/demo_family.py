@@ -32,7 +32,7 @@ STYLES = {"converged": "green", "diverged": "bold red"}
 @dataclass(frozen=True)
 class Run:
     method: str
-    blocks: str  # a kind of partition, or what the method fixes: every feature a block, or all in one
+    blocks: str  # a kind of partition; or, set by the method, "single" (a feature per block) or "one" (one block)
     update: str
 
     def solve(self, problem: bg.Problem, partitions: dict[str, bg.Partition]) -> bg.Solution:
@@ -49,7 +49,7 @@ RUNS = [
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", bg.ConvergenceRiskWarning)  # what becomes of unsafe steps is the point
+    warnings.simplefilter("ignore", bg.ConvergenceRiskWarning)  # the demo shows unsafe steps
     console = Console(highlight=False)
     data = shaped("reuters")
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=0.0)
@@ -113,7 +113,7 @@ def wall_seconds(solution: bg.Solution) -> float:
 
 
 def what_one_sees(results: dict[Run, bg.Solution]) -> list[str]:
-    """Sentences on the results of this very run; nothing in them is known beforehand."""
+    """Sentences computed from the results of this run."""
     literal, safe = (
         {kind: results[Run("thread-greedy", kind, update)] for kind in ("random", "clustered")}
         for update in ("add", "joint")
@@ -125,7 +125,7 @@ def what_one_sees(results: dict[Run, bg.Solution]) -> list[str]:
     return [
         f"All {N_BLOCKS} steps added, as in the paper: {fates(literal)}.",
         f"The steps solved jointly: the objective {course}; {fates(safe)}.",
-        "An iteration updates one feature per block; the share of all nonzeros in the fullest block is "
+        "An iteration updates one feature per block; the block with most nonzero weights has, as a share of all, "
         f"{', '.join(shares)} (joint runs).",
         f"The tightest certificate is that of {run.method} ({run.blocks} blocks, {run.update}): "
         f"its objective {best.objective:.7f} is at most {best.gap:.1e} above the minimum.",
@@ -144,7 +144,7 @@ def fate(solution: bg.Solution) -> str:
 
 
 def largest_share(solution: bg.Solution) -> float:
-    """Part of the nonzero weights that the fullest block holds."""
+    """Share of the nonzero weights in the block that has most of them."""
     assert solution.partition is not None
     counts = np.bincount(solution.partition.block_of[np.flatnonzero(solution.coef)], minlength=1)
     return float(counts.max() / max(1, counts.sum()))

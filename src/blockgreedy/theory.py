@@ -1,7 +1,7 @@
 """The paper's theory as numbers: bounds on rho_block, epsilon, the safe P, the rate of Theorem 1.
 
-Every number says what it is: ``certified`` (true whatever the data, rounding allowed for) or ``estimate``
-(from a sample of the columns), and from which side it bounds. docs/theory.md explains how to use them.
+Every number is marked as ``certified`` (proven, rounding errors included) or ``estimate`` (from a sample of the
+columns), and as an upper or a lower bound. docs/theory.md explains how to use them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BUDGET = 1.5e9  # multiplications for cross products: some 5 s on two cores
 
 @dataclass(frozen=True)
 class Bound:
-    """A number and what it is worth: the true one is at most (upper), at least (lower) or equal to (exact) it."""
+    """A bound: the true number is at most (upper), at least (lower) or equal to (exact) ``value``."""
 
     name: str
     value: float
@@ -117,7 +117,7 @@ def rho_block(
 ) -> RhoBlock:
     """Bounds on rho_block: the largest eigenvalue of A_SᵀA_S over all selections S of one column per block.
 
-    The columns are taken at norm 1. An empty column counts as orthogonal to all others, so that rho_block is at
+    The columns are scaled to norm 1. An empty column counts as orthogonal to all others, so that rho_block is at
     least 1. With one feature per block it is the spectral radius of XᵀX, the quantity of Shotgun.
 
     Parameters

@@ -48,16 +48,16 @@ def load(
     cache: bool = False,
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read a dataset; the file's extension says how.
+    """Read a dataset from a file, whose extension determines the format.
 
     ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file.
     ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text, also compressed (``.gz``, ``.bz2``, ``.xz``,
     ``.zst``), read by all threads.
     ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers and booleans are a feature per
-    column; columns of text and of dictionaries are one-hot encoded straight to sparse, a feature ``column=value`` per
-    value. A missing category (in a CSV: an empty field, NA …) is encoded as all zeros; a missing number is an error
-    unless ``fill`` says what to put in its place.
-    ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a file of their own.
+    column; columns of text (also dictionary-encoded text) are one-hot encoded as a sparse matrix, a feature
+    ``column=value`` per value. A missing category (in a CSV: an empty field, NA …) is encoded as all zeros; a missing
+    number is an error unless ``fill`` is given.
+    ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a separate file.
 
     Parameters
     ----------
@@ -66,14 +66,14 @@ def load(
     categorical : tables: columns of numbers to encode as categories too: a list, or text such as ``"site,hour"``.
         Patterns fit several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or
         whole numbers.
-    drop : tables: columns to leave out, in the same way.
-    fill : tables: what to put in the place of missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or
-        different values for columns: ``"price=0,age=median"`` or a dict. The encoding keeps the values.
+    drop : tables: columns to leave out, given in the same way.
+    fill : tables: replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or different values
+        for columns: ``"price=0,age=median"`` or a dict. The encoding stores the values.
     cross : tables: crosses of columns of categories, with a feature for each combination that occurs:
         ``"site,hour"``, a list of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
-    min_count : tables: categories and combinations in fewer rows get no feature.
-    encoding : tables: encode as an earlier table was (its ``Dataset.encoding``); categories and combinations that it
-        did not have are encoded as all zeros.
+    min_count : tables: categories and combinations that occur in fewer rows have no feature.
+    encoding : tables: the ``Dataset.encoding`` of an earlier table, to encode this one in the same way; categories
+        and combinations without a feature in it are encoded as all zeros.
     labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
     dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
     index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless
