@@ -120,13 +120,13 @@ def what_one_sees(results: dict[Run, bg.Solution]) -> list[str]:
     )
     rose = [kind for kind, solution in safe.items() if np.any(np.diff(solution.trace["objective"]) > 1e-12)]
     course = f"rose with {' and '.join(rose)} blocks" if rose else "never rose from one check to the next"
-    shares = [f"{largest_share(solution):.0%} for {kind} blocks" for kind, solution in safe.items()]
+    shares = [f"{largest_share(solution):.0%} of them with {kind} blocks" for kind, solution in safe.items()]
     run, best = min(results.items(), key=lambda item: item[1].gap)
     return [
         f"All {N_BLOCKS} steps added, as in the paper: {fates(literal)}.",
         f"The steps solved jointly: the objective {course}; {fates(safe)}.",
-        "An iteration updates one feature per block; the block with most nonzero weights has, as a share of all, "
-        f"{', '.join(shares)} (joint runs).",
+        "An iteration updates one feature per block. In the joint runs the block with the most nonzero weights has "
+        f"{', '.join(shares)}.",
         f"The tightest certificate is that of {run.method} ({run.blocks} blocks, {run.update}): "
         f"its objective {best.objective:.7f} is at most {best.gap:.1e} above the minimum.",
     ]

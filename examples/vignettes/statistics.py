@@ -46,7 +46,7 @@ print(f"largest gap, relative to the null model: {np.max(path.gaps) / problem.nu
 # Every further term fits the sample better. The information criteria add a penalty to −2 times the log-likelihood:
 # AIC 2 for each term, BIC log n. EBIC adds to BIC the log of the number of models with that many terms. The number of
 # nonzero coefficients is an unbiased estimate of the lasso's degrees of freedom (Zou, Hastie and Tibshirani, 2007),
-# so the criteria apply to the path as it stands, shrinkage included.
+# so the criteria apply directly to the shrunken models of the path.
 
 # %%
 criteria = {"AIC": path.aic(), "BIC": path.bic(), "EBIC": path.ebic()}

@@ -85,7 +85,7 @@ class BlockDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The data, each partition by name (``diagnosis["random"]``), and ``advice``."""
+    """The result of ``diagnose``: numbers for each partition by name (``diagnosis["random"]``), and ``advice``."""
 
     n_samples: int
     n_features: int

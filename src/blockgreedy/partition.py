@@ -217,9 +217,9 @@ def make_partition(
     y : targets, unless X is a Problem. Only "balanced" uses them; without y all features count as equally important
     n_blocks : from 1 to the number of features
     kind : "random" divides a random permutation of the features into blocks, "contiguous" their given order.
-        "clustered" is the paper's Algorithm 2: each block takes the feature with the most nonzeros and those with the
-        largest inner products with it. "balanced" keeps features together that occur in the same rows (dense
-        features: that are correlated), and gives all blocks equally many nonzeros and equal gradient mass
+        "clustered" is the paper's Algorithm 2: each block takes the remaining feature with the most nonzeros, and
+        those with the largest inner products with it. "balanced" keeps features together that occur in the same
+        rows (dense features: that are correlated), and gives all blocks equally many nonzeros and equal gradient mass
         |x_j·y|/‖x_j‖
     seed : for "random" and "balanced"
     n_threads : for "clustered" and "balanced"; the result does not depend on it

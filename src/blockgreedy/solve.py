@@ -156,8 +156,8 @@ def solve(
     partition : Partition, or for the family also "random" (default), "contiguous", "clustered", "balanced"
     coef_init, intercept_init : where to start. Default: the null model, in which all penalised weights are 0. "auto"
         does not use a start whose objective is higher than that of the null model.
-    trace_iters, trace_seconds : record every so many iterations and/or seconds (default: "auto" every iteration,
-        the family at every check).
+    trace_iters, trace_seconds : number of iterations and/or seconds between records of the trace (default: "auto"
+        records every iteration, the family every check of the gap).
     callback : called with each Record; returning True stops the run.
     seed : for random partitions and the family's random selection of blocks.
 
@@ -178,7 +178,7 @@ def solve(
     scan : what a thread reads: "slices" (default), an equal share of the nonzeros, or "blocks", whole blocks, which
         shows their load imbalance.
     atomic : add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results
-        then differ from run to run in the last bits.
+        are then not bitwise repeatable.
     on_divergence : "stop" (default) ends the run and returns the best weights seen; "continue" goes on and returns
         the last ones.
     trace_spectral_radius : also record how correlated the features accepted in an iteration are: the largest

@@ -64,8 +64,8 @@ def load(
     target : tables: the column of labels (default: the one named y, label, target or class);
         ``.mtx`` and ``.npy``: a file of labels, ``.npy`` or text with one number per line.
     categorical : tables: columns of numbers to encode as categories too: a list, or text such as ``"site,hour"``.
-        Patterns fit several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or
-        whole numbers.
+        A pattern such as ``"site_*"`` matches several columns; ``"all"`` means all columns whose values are text,
+        booleans or whole numbers.
     drop : tables: columns to leave out, given in the same way.
     fill : tables: replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or different values
         for columns: ``"price=0,age=median"`` or a dict. The encoding stores the values.
@@ -75,11 +75,12 @@ def load(
     encoding : tables: the ``Dataset.encoding`` of an earlier table, to encode this one in the same way; categories
         and combinations without a feature in it are encoded as all zeros.
     labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
-    dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
-    index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless
-        one is 0), the number of columns, and whether the last line may lack its newline (as if it had been cut off).
-    cache : keep what was read beside the file, as ``NAME.cache.npz``, and read that as long as file and options are
-        the same. Not for dense matrices and not with ``encoding``.
+    dtype : type of the values, float64 or float32. Default: float64 for text and tables, the type in the file for
+        ``.npz``, ``.mtx`` and ``.npy``.
+    index_base, n_features, allow_unterminated : svmlight: whether indices start at 0 or 1 ("auto": at 1 unless 0
+        occurs), the number of columns, and whether a last line without newline is accepted (the file may be cut off).
+    cache : write a binary copy beside the file, ``NAME.cache.npz``, and read this copy as long as file and options
+        are the same. Not for dense matrices and not with ``encoding``.
     """
     path = Path(path)
     kind, compression = kind_of(path)

@@ -64,7 +64,7 @@ class LassoCV(CrossValidatedRegressor):
     Parameters
     ----------
     {cv}{common}{cv_attributes}
-    mse_path_ : mean squared errors, n_alphas × n_folds, where they are the score
+    mse_path_ : mean squared errors, n_alphas × n_folds, if ``scoring`` is "deviance"
     """
 
 
@@ -79,7 +79,7 @@ class ElasticNetCV(CrossValidatedRegressor):
         Share of the L1 norm.
     {cv}{common}{cv_attributes}
     l1_ratio_ : the one chosen
-    mse_path_ : mean squared errors like ``score_path_``, where they are the score
+    mse_path_ : mean squared errors in the shape of ``score_path_``, if ``scoring`` is "deviance"
     """
 
     l1_ratio: float | Sequence[float] = 0.5

@@ -24,8 +24,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    categorical : columns of numbers that are categories: a list, or text such as ``"site,hour"``. Patterns fit
-        several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or whole numbers.
+    categorical : columns of numbers that are categories: a list, or text such as ``"site,hour"``. A pattern
+        such as ``"site_*"`` matches several columns; ``"all"`` means all columns of text, booleans or whole numbers.
     drop : columns to leave out, given in the same way.
     fill : replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column in ``fit``, or different
         values for columns: ``"price=0,age=median"`` or a dict. Default: missing numbers are an error.
