@@ -152,7 +152,7 @@ class Partition:
         return notebook_html("Partition", facts, "Features of each block", self.plot)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes an ``.npz`` file that ``Partition.load`` reads. It appears complete or not at all."""
+        """Writes an ``.npz`` file that ``Partition.load`` reads, under a temporary name and then renamed."""
         seed = np.int64(-1) if self.seed is None else np.uint64(self.seed)
         with replacing(path, ".npz") as file:
             np.savez_compressed(
