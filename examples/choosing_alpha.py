@@ -2,7 +2,7 @@
 
 ``alpha_min_`` predicts best on held-out rows, on average over the folds. That average is itself uncertain:
 ``alpha_1se_`` is the largest alpha whose score is at most one standard error worse; it often has far fewer features.
-The data are made here; it takes a few seconds.
+The data are generated; it takes a few seconds.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def main() -> None:
     train, test, y, y_test = train_test_split(X, target, test_size=0.5, random_state=0)
 
     print("LassoCV, ten folds")
-    setting: dict[str, Any] = {"cv": 10, "n_alphas": 60, "eps": 0.01, "random_state": 0}  # shuffles rows, then cuts
+    setting: dict[str, Any] = {"cv": 10, "n_alphas": 60, "eps": 0.01, "random_state": 0}  # shuffled folds
     lasso = bg.LassoCV(**setting).fit(train, y)
     print_curve(lasso, "squared error")
     for name, alpha in (("alpha_min_", lasso.alpha_min_), ("alpha_1se_", lasso.alpha_1se_)):
         model = bg.Lasso(alpha).fit(train, y)
         kept = np.count_nonzero(model.coef_)
-        print(f"  {name} {alpha:.4f}: {kept} features, R² of other rows {model.score(test, y_test):.3f}")
+        print(f"  {name} {alpha:.4f}: {kept} features, R² on test rows {model.score(test, y_test):.3f}")
 
     print("\nLogisticRegressionCV, ten folds: is the target above 0?")
     label, label_test = np.where(y > 0, "yes", "no"), np.where(y_test > 0, "yes", "no")
@@ -71,14 +71,14 @@ def main() -> None:
         probabilities = model.predict_proba(test)
         area, loss = roc_auc_score(label_test, probabilities[:, 1]), log_loss(label_test, probabilities)
         kept = np.count_nonzero(model.coef_)
-        print(f"  {name}: {kept} features; of other rows: AUC {area:.3f}, log loss {loss:.3f}")
+        print(f"  {name}: {kept} features; on test rows: AUC {area:.3f}, log loss {loss:.3f}")
 
-    # Any scorer of scikit-learn may choose instead; calling one takes longer than solving a small model.
+    # Any scorer of scikit-learn can be used instead; on small data calling it takes longer than the fits.
     by_auc = bg.LogisticRegressionCV(cv=5, n_alphas=30, random_state=0, scoring="roc_auc").fit(train, label)
     best = np.max(by_auc.cv_results_["mean_test_score"])
     print(f"  by AUC: alpha {by_auc.alpha_:.4f} (best mean {best:.3f}), C {by_auc.C_:.2f}")
     if not (lasso.alpha_1se_ >= lasso.alpha_min_ and logistic.alpha_ == logistic.alpha_1se_):
-        sys.exit("the choice does not hold")
+        sys.exit("alpha_1se_ is below alpha_min_, or was not chosen")
 
 
 if __name__ == "__main__":

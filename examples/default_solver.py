@@ -25,14 +25,16 @@ def at_ratio(problem: bg.Problem, ratio: float) -> bg.Problem:
 
 
 def gap_by_hand(X: Any, y: Array, omega: Array, offset: Array, alpha: float, solution: bg.Solution) -> float:
-    """Primal minus dual value of weighted logistic loss with an intercept, and nothing of the library in it."""
+    """Primal minus dual value for weighted logistic loss with an intercept, computed without the library."""
     margin = y * (X @ solution.coef + solution.intercept + offset)
     primal = np.sum(omega * np.logaddexp(0.0, -margin)) + alpha * np.sum(np.abs(solution.coef))
     theta = solution.dual
     other = -y * theta / omega  # the probability of the other class
+    # The dual constraints: θ in the domain of the conjugate, one inequality for each feature, and for the intercept
+    # Σθ = 0 up to rounding.
     inside = np.all((other >= 0) & (other <= 1))
-    columns = np.max(np.abs(X.T @ theta)) <= alpha * (1 + 1e-12)  # of penalised features
-    ones = abs(np.sum(theta)) <= 1e-12 * np.linalg.norm(theta) * np.sqrt(y.size)  # of the intercept: 0 up to rounding
+    columns = np.max(np.abs(X.T @ theta)) <= alpha * (1 + 1e-12)
+    ones = abs(np.sum(theta)) <= 1e-12 * np.linalg.norm(theta) * np.sqrt(y.size)
     if not (inside and columns and ones):
         return float("inf")
     dual = theta @ offset - np.sum(omega * (xlogy(other, other) + xlogy(1 - other, 1 - other)))

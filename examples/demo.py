@@ -1,4 +1,4 @@
-"""A first look: a fit with its proof beside scikit-learn, the words it found, a cross-validation, and its page.
+"""A first look: a fit with its proof beside scikit-learn, the words it found, a cross-validation, and its report.
 
 ``make demo`` runs this. The documents are generated: word counts that look like text, and a label that depends on 60
 of the words, which have names here so that the result can be read. Times are measured while you watch.
@@ -53,7 +53,7 @@ def make_documents(n_documents: int = 10_000, n_words: int = 30_000, seed: int =
 
 
 def timed(task: Callable[[], Any], times: int = 1) -> tuple[Any, float]:
-    """What the task gives, and the seconds of its fastest run."""
+    """The result of the task, and the seconds of its fastest run."""
     seconds = []
     for _ in range(times):
         start = time.perf_counter()
@@ -69,7 +69,7 @@ def scikit_learn(solver: str, problem: bg.Problem, X: Any, y: Any) -> Callable[[
 
     renamed = parse_version(sklearn.__version__) >= parse_version("1.8")  # replaced penalty="l1" by l1_ratio=1
     l1: dict[str, Any] = {"l1_ratio": 1} if renamed else {"penalty": "l1"}
-    C = 1 / (problem.alpha * problem.n_samples)  # C weighs the sum of the losses, alpha the penalty of their mean
+    C = 1 / (problem.alpha * problem.n_samples)  # C multiplies the sum of losses, our loss is a mean
     model = LogisticRegression(C=C, solver=solver, max_iter=1_000, **l1)
     return lambda: model.fit(X, y)
 
@@ -80,7 +80,7 @@ def compare_fits(console: Console, data: bg.Dataset) -> bg.Solution:
     X = data.X.astype(np.float64)  # the same matrix, rows of float64, for everybody
 
     def fit() -> bg.Solution:
-        """From the matrix to weights: what is computed above for alpha_max is computed again, inside the clock."""
+        """From the matrix to weights: what was computed above for alpha_max is computed again, and timed."""
         return bg.solve(bg.Problem(X, data.y, loss="logistic", alpha=problem.alpha, fit_intercept=True))
 
     solution, ours = timed(fit, times=3)
@@ -106,8 +106,8 @@ def compare_fits(console: Console, data: bg.Dataset) -> bg.Solution:
     console.print(
         f"[green]Proven:[/] the objective of blockgreedy is at most {solution.gap:.0e} above the minimum "
         f"({solution.status}, duality gap).\n"
-        "[dim]Same float64 matrix, same alpha, default tolerances (1e-4), matrix to weights; best of three runs,\n"
-        "saga one. blockgreedy may use all cores, liblinear and saga use one. With smaller alphas the lead shrinks.\n"
+        "[dim]Same float64 matrix, same alpha, default tolerances (1e-4), timed from matrix to weights; best of\n"
+        "three runs (saga: one). blockgreedy uses all cores, the others one. The lead is smaller at smaller alphas.\n"
         "liblinear also penalises the intercept, a slightly different problem; saga solves exactly this one.[/]"
     )
     return solution
@@ -160,7 +160,7 @@ def curve(cross: bg.model.CrossValidation, height: int = 8) -> list[Text]:
     low, high = float(np.min(cross.shown - cross.std_error)), float(np.max(cross.shown + cross.std_error))
 
     def row(value: float) -> tuple[int, int]:
-        """The line of text, and the quarter of it."""
+        """The line of text for a value, and the quarter of the line's height (0 is the top)."""
         return divmod(round((4 * height - 1) * (high - value) / (high - low)), 4)
 
     lines = [Text(f"{high - (k + 0.5) * (high - low) / height:9.3f} ┤") for k in range(height)]

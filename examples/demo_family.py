@@ -32,7 +32,7 @@ STYLES = {"converged": "green", "diverged": "bold red"}
 @dataclass(frozen=True)
 class Run:
     method: str
-    blocks: str  # a kind of partition, or what the method fixes: every feature a block, or all in one
+    blocks: str  # a kind of partition; or, set by the method, "single" (a feature per block) or "one" (one block)
     update: str
 
     def solve(self, problem: bg.Problem, partitions: dict[str, bg.Partition]) -> bg.Solution:
@@ -49,7 +49,7 @@ RUNS = [
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", bg.ConvergenceRiskWarning)  # what becomes of unsafe steps is the point
+    warnings.simplefilter("ignore", bg.ConvergenceRiskWarning)  # the demo shows unsafe steps
     console = Console(highlight=False)
     data = shaped("reuters")
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=0.0)
@@ -113,20 +113,20 @@ def wall_seconds(solution: bg.Solution) -> float:
 
 
 def what_one_sees(results: dict[Run, bg.Solution]) -> list[str]:
-    """Sentences on the results of this very run; nothing in them is known beforehand."""
+    """Sentences computed from the results of this run."""
     literal, safe = (
         {kind: results[Run("thread-greedy", kind, update)] for kind in ("random", "clustered")}
         for update in ("add", "joint")
     )
     rose = [kind for kind, solution in safe.items() if np.any(np.diff(solution.trace["objective"]) > 1e-12)]
     course = f"rose with {' and '.join(rose)} blocks" if rose else "never rose from one check to the next"
-    shares = [f"{largest_share(solution):.0%} for {kind} blocks" for kind, solution in safe.items()]
+    shares = [f"{largest_share(solution):.0%} of them with {kind} blocks" for kind, solution in safe.items()]
     run, best = min(results.items(), key=lambda item: item[1].gap)
     return [
         f"All {N_BLOCKS} steps added, as in the paper: {fates(literal)}.",
         f"The steps solved jointly: the objective {course}; {fates(safe)}.",
-        "An iteration updates one feature per block; the share of all nonzeros in the fullest block is "
-        f"{', '.join(shares)} (joint runs).",
+        "An iteration updates one feature per block. In the joint runs the block with the most nonzero weights has "
+        f"{', '.join(shares)}.",
         f"The tightest certificate is that of {run.method} ({run.blocks} blocks, {run.update}): "
         f"its objective {best.objective:.7f} is at most {best.gap:.1e} above the minimum.",
     ]
@@ -144,7 +144,7 @@ def fate(solution: bg.Solution) -> str:
 
 
 def largest_share(solution: bg.Solution) -> float:
-    """Part of the nonzero weights that the fullest block holds."""
+    """Share of the nonzero weights in the block that has most of them."""
     assert solution.partition is not None
     counts = np.bincount(solution.partition.block_of[np.flatnonzero(solution.coef)], minlength=1)
     return float(counts.max() / max(1, counts.sum()))

@@ -49,7 +49,7 @@ def main() -> None:
     worst = 0.0
 
     def compare(name: str, theirs: Any, ours: Any, loss: Any, target: Array, l1: float, l2: float = 0.0) -> None:
-        """Both fitted, both judged by mean loss + l1‖w‖₁ + l2/2‖w‖²."""
+        """Fits both models and computes the objective of each: mean loss + l1‖w‖₁ + l2/2‖w‖²."""
         nonlocal worst
         values, coefs = [], []
         for model in (theirs, ours):
@@ -64,14 +64,14 @@ def main() -> None:
         print(f"{name:38}  {values[0]:.9f}  {values[1]:.9f}  {gap:7.0e}  {apart:7.0e}  {nonzeros:3d}")
 
     print(f"{'':38}  scikit-learn  blockgreedy  our gap  weights  non-")
-    print(f"{'':38}    objective     objective            apart  zeros")
+    print(f"{'':38}    objective     objective           differ  zeros")
     # Same parameters, same meaning.
     compare("Lasso", linear_model.Lasso(alpha=alpha, **tight), bg.Lasso(alpha=alpha, tol=1e-9), squared, y, alpha)
     theirs = linear_model.ElasticNet(alpha=alpha, l1_ratio=0.7, **tight)
     ours = bg.ElasticNet(alpha=alpha, l1_ratio=0.7, tol=1e-9)
     compare("ElasticNet", theirs, ours, squared, y, 0.7 * alpha, 0.3 * alpha)
 
-    # C weighs the sum of the losses, alpha the penalty of their mean: alpha = 1/(C·n).
+    # C multiplies the sum of the losses, alpha the penalty that is added to their mean: alpha = 1/(C·n).
     alpha = 1 / (C * len(X))
     theirs = linear_model.LogisticRegression(C=C, solver="saga", **L1, **tight)
     compare("LogisticRegression, saga", theirs, bg.LogisticRegression(C=C, tol=1e-9), logistic, signs, alpha)
@@ -87,7 +87,7 @@ def main() -> None:
     ours = bg.SquaredHingeClassifier(C=C, fit_intercept=False, tol=1e-9)
     compare("LinearSVC(penalty='l1'), no intercept", theirs, ours, squared_hinge, signs, alpha)
 
-    # Three classes: scikit-learn's own model is multinomial; ours is one against the rest.
+    # Three classes: scikit-learn's default model is multinomial; ours is one-vs-rest.
     classes = np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
     ours = bg.LogisticRegression(C=C, tol=1e-9).fit(X, classes)
     each = OneVsRestClassifier(linear_model.LogisticRegression(C=C, solver="saga", **L1, **tight)).fit(X, classes)
@@ -97,7 +97,7 @@ def main() -> None:
         print(f"  from {name}: {np.max(np.abs(ours.predict_proba(X) - model.predict_proba(X))):.0e}")
 
     theirs, ours = linear_model.LassoCV(cv=5).fit(X, y), bg.LassoCV(cv=5).fit(X, y)
-    print(f"LassoCV: alpha {theirs.alpha_:.5f} and {ours.alpha_:.5f}; and with us alpha_1se_ {ours.alpha_1se_:.5f}")
+    print(f"LassoCV: alpha {theirs.alpha_:.5f} and {ours.alpha_:.5f}; alpha_1se_ of ours: {ours.alpha_1se_:.5f}")
     if worst > 1e-12:
         sys.exit(f"an objective of ours is above scikit-learn's by {worst:.1e} more than the gap allows")
 

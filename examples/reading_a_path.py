@@ -33,7 +33,7 @@ def make_data(seed: int = 0) -> tuple[Array, Array, Array]:
 
 def main(picture: Path) -> None:
     X, y, truth = make_data()
-    problem = bg.Problem(X, y, alpha=1.0, fit_intercept=True)  # a path takes the problem at every alpha, not at this
+    problem = bg.Problem(X, y, alpha=1.0, fit_intercept=True)  # solve_path does not use this alpha
     path = bg.solve_path(problem, n_alphas=60, eps=0.01, tol=1e-6)
     print(path, end="\n\n")
 
@@ -50,7 +50,7 @@ def main(picture: Path) -> None:
                "least EBIC": int(np.argmin(path.ebic()))}  # fmt: skip
     for name, k in choices.items():
         found = path.points[k].features
-        refit = path.refit(k)  # the same features without penalty: what they weigh when nothing shrinks them
+        refit = path.refit(k)  # the same features without penalty, so that their weights are not shrunk
         errors = [np.linalg.norm(coef - truth) for coef in (path.coef(k), refit.coef)]
         hits = np.intersect1d(found, true).size
         print(f"{name:20} {k:4d}  {len(found):8d}  {hits:4d} of {len(true)}  {errors[0]:20.2f}  {errors[1]:11.2f}")

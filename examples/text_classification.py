@@ -1,7 +1,7 @@
 """Text classification: TfidfVectorizer and LogisticRegression in a pipeline, tuned, read and checked.
 
-The documents are generated: a few words on their subject and some on another, among common and invented words. It
-takes a few seconds. (The vignette on text has real documents and plots.)
+The documents are generated: a few words on their subject and some on other subjects, among common and invented words.
+It takes a few seconds. (The vignette on text has real documents and plots.)
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SYLLABLES = "ba ce di fo gu ha ke li mo nu pa re si to vu"
 
 
 def make_documents(n_documents: int, seed: int = 0) -> tuple[list[str], list[str]]:
-    """(documents, subjects). Seven of ten words on a subject are on the document's own."""
+    """(documents, subjects). Eight of ten subject words are on the document's own subject, the others on another."""
     rng = np.random.default_rng(seed)
     words = {name: text.split() for name, text in SUBJECTS.items()}
     rare = ["".join(rng.choice(SYLLABLES.split(), 3)) for _ in range(3_000)]
@@ -42,7 +42,7 @@ def make_documents(n_documents: int, seed: int = 0) -> tuple[list[str], list[str
 
 def report(pipeline: Pipeline, documents: list[str], subjects: list[str]) -> None:
     loss = log_loss(subjects, pipeline.predict_proba(documents))
-    print(f"  other documents: accuracy {pipeline.score(documents, subjects):.3f}, log loss {loss:.3f}")
+    print(f"  test documents: accuracy {pipeline.score(documents, subjects):.3f}, log loss {loss:.3f}")
 
 
 def main() -> None:
@@ -56,8 +56,8 @@ def main() -> None:
     print(f"GridSearchCV: {search.best_params_}")
     report(search.best_estimator_, test, y_test)
 
-    # LogisticRegressionCV follows a path of 100 alphas in each fold instead. The words' weights (idf) are then those
-    # of all training documents, which is harmless: they do not look at the subjects.
+    # LogisticRegressionCV solves a path of 100 alphas in each fold instead. The idf weights of the words are then
+    # computed from all training documents, held-out ones included. This is harmless: idf does not use the labels.
     chosen = Pipeline([("words", TfidfVectorizer()), ("model", bg.LogisticRegressionCV(cv=3))]).fit(train, y_train)
     model, words = chosen["model"], chosen["words"].get_feature_names_out()
     print(f"LogisticRegressionCV: C {model.C_:.2f} (alpha {model.alpha_:.2g}), one of {len(model.alphas_)}")

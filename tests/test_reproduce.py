@@ -153,7 +153,7 @@ def test_ctrl_c_writes_the_page_with_what_there_is(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 3
-    assert said.startswith("interrupted; what there is: ")
+    assert said.startswith("interrupted; the page of the finished runs: ")
     html = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert "This run was stopped before its end" in html
     assert json.loads((tmp_path / "out" / "config.json").read_text())["interrupted"] is True

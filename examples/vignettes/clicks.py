@@ -4,13 +4,13 @@
 # *For people who predict clicks, fraud or churn from a log: raw CSV in, probabilities out, no feature code in
 # between.*
 #
-# Logs store categories as integers: site 17, device 2, campaign 40. Fitted as numbers they say nonsense ("site 34
-# is twice site 17"). Fitted as categories they still miss what depends on two columns at once, such as a campaign
-# that works on phones only. A *cross* is a feature for each pair of values, and a penalty that keeps only the
-# useful ones makes it affordable to ask for all of them.
+# Logs store categories as integers: site 17, device 2, campaign 40. Fitted as numbers they make no sense ("site 34
+# is twice site 17"). Fitted as categories they still miss effects of two columns together, such as a campaign that
+# works on phones only. A *cross* of two columns has a feature for each pair of values. There are many such
+# features, but the L1 penalty keeps only the useful ones, so all pairs of columns can be crossed.
 #
-# The log is generated here, so that the truth is known: 40,000 impressions, five columns of codes, 12 % clicks or
-# so.
+# The log is generated here, so that the truth is known: 40,000 impressions, five columns of codes, about 9 %
+# clicks.
 
 # %%
 import csv
@@ -112,8 +112,8 @@ assert area["crossed"] > area["plain"] + 0.02
 # %% [markdown]
 # ## The same in Python, and the truth beside the estimate
 #
-# Four lines. Because the data are generated, the weights of campaign × device can be set beside the effects that
-# made the log.
+# `bg.load` takes the same options. Because the data are generated, the weights of campaign × device can be compared
+# with the true effects.
 
 # %%
 data = bg.load("clicks.csv", target="click", categorical="all", cross="all:2", min_count=10)

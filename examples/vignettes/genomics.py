@@ -21,7 +21,7 @@ rng = np.random.default_rng(1)
 N_PATIENTS, N_GENES, PATHWAY = 200, 20_000, 20
 activity = rng.normal(size=(N_PATIENTS, N_GENES // PATHWAY))  # of 1,000 pathways
 X = np.sqrt(0.6) * np.repeat(activity, PATHWAY, axis=1) + np.sqrt(0.4) * rng.normal(size=(N_PATIENTS, N_GENES))
-X = np.asfortranarray(X)  # columns side by side in memory: used as it is, without a copy at every fit
+X = np.asfortranarray(X)  # each column contiguous in memory, so that no fit copies X
 truth = np.zeros(N_GENES)
 causal = np.arange(8) * 125 * PATHWAY + 7  # one gene in each of eight pathways
 truth[causal] = [1.5, -1.4, 1.3, -1.2, 1.1, 1.0, -0.9, 0.8]
@@ -80,9 +80,9 @@ figure.savefig("genomics-groups.png", dpi=120)
 # ## A list to defend: stability selection
 #
 # Fit a hundred random halves of the patients and count how often each gene is chosen. A gene that matters is chosen
-# almost every time; one that was lucky is not. Each half is a `sample_weight` of 0 and 1, so that nothing is
-# copied, and `alpha` is where the lasso on all patients has about 30 genes: a generous list, which the counts then
-# thin out.
+# almost every time; one that fitted by chance is not. Each half is given by `sample_weight` 0 and 1, so that no data
+# are copied. `alpha` is chosen so that the lasso on all patients has about 30 genes, more than expected to matter;
+# the counts then shorten the list.
 
 # %%
 path = bg.solve_path(bg.Problem(X, trait, alpha=1.0, fit_intercept=True), n_alphas=60, eps=0.05)

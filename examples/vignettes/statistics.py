@@ -23,7 +23,7 @@ terms = PolynomialFeatures(degree=2, include_bias=False).fit(measured)
 readable = ["age", "sex", "bmi", "pressure", "cholesterol", "ldl", "hdl", "tch", "ltg", "glucose"]
 names = np.array([name.replace("^2", "²").replace(" ", " × ") for name in terms.get_feature_names_out(readable)])
 expanded = terms.transform(measured)
-keep = np.array([name != "sex²" for name in names])  # a two-valued column squared says nothing new
+keep = np.array([name != "sex²" for name in names])  # the square of a two-valued column is redundant
 X, names, y = expanded[:, keep], names[keep], data.target
 print(f"{X.shape[0]} patients, {X.shape[1]} candidate terms")
 
@@ -43,10 +43,10 @@ print(f"largest gap, relative to the null model: {np.max(path.gaps) / problem.nu
 # %% [markdown]
 # ## Choosing by BIC
 #
-# Every further term fits the sample better. The information criteria charge for it: AIC 2 for each term, BIC log n,
-# and EBIC in addition for the number of models with that many terms that could have been chosen. The number of
+# Every further term fits the sample better. The information criteria add a penalty to −2 times the log-likelihood:
+# AIC 2 for each term, BIC log n. EBIC adds to BIC the log of the number of models with that many terms. The number of
 # nonzero coefficients is an unbiased estimate of the lasso's degrees of freedom (Zou, Hastie and Tibshirani, 2007),
-# so the criteria apply to the path as it stands, shrinkage included.
+# so the criteria apply directly to the shrunken models of the path.
 
 # %%
 criteria = {"AIC": path.aic(), "BIC": path.bic(), "EBIC": path.ebic()}
@@ -55,7 +55,7 @@ for name, k in least.items():
     print(f"{name:4}  alpha {path.alphas[k]:6.3f}  {path.nonzeros[k]:2d} terms  R² {path.deviance_explained[k]:.3f}")
 
 figure, (top, bottom) = plt.subplots(2, figsize=(7, 6.4), sharex=True, layout="constrained")
-weights = path.coefs.toarray() * X.std(axis=0)[:, None]  # per standard deviation, so that terms compare
+weights = path.coefs.toarray() * X.std(axis=0)[:, None]  # per standard deviation: comparable
 strongest = np.argsort(-np.abs(weights[:, least["BIC"]]))[:5]
 for j in np.argsort(np.abs(weights[:, -1])):
     axis_style = {"lw": 2.2} if j in strongest else {"lw": 0.7, "color": "0.6"}
@@ -108,7 +108,7 @@ assert np.allclose(by_hand[1:] * scale[chosen], refit.coef[chosen] * scale[chose
 #
 # Confidence intervals of the refit on the same patients would be too short: the terms were chosen because they
 # looked strong in these very data. The simplest honest way is to split the sample. One half chooses the terms by
-# BIC; the other half, which had no say, estimates them with the textbook intervals.
+# BIC; the other half, which was not used for the choice, estimates them with the textbook intervals.
 
 # %%
 rng = np.random.default_rng(0)
@@ -130,6 +130,7 @@ for j, b, w in zip(chosen, coef[1:], width[1:], strict=True):
 assert 3 <= len(chosen) <= 15
 
 # %% [markdown]
-# **Where to go on:** [paths](../paths.md) has the criteria and what they assume; the same path from a shell is
-# `blockgreedy path`, which marks the alphas of least BIC and EBIC, and `blockgreedy predict --alpha bic` uses one
-# ([command line](../command-line.md)). [Coming from glmnet](../migrate-glmnet.md) translates every argument.
+# **Where to go on:** [paths](../paths.md) explains the criteria and what they assume. From a shell, `blockgreedy
+# path` computes the same path and marks the alphas of lowest BIC and EBIC; `blockgreedy predict --alpha bic`
+# predicts with one of them ([command line](../command-line.md)).
+# [Coming from glmnet](../migrate-glmnet.md) translates every argument.

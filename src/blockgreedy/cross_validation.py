@@ -26,12 +26,12 @@ class CrossValidation:
 
     @property
     def shown(self) -> Array:
-        """The means as people read them: a deviance is above 0, and lower is better."""
+        """The mean scores with the usual sign: a deviance is positive, and lower is better."""
         return -self.mean if self.scoring == "deviance" else self.mean
 
     @property
     def shown_folds(self) -> list[Array]:
-        """The scores of each fold likewise; none where they are not known."""
+        """The scores of each fold with the usual sign; an empty list if they are not known."""
         sign = -1.0 if self.scoring == "deviance" else 1.0
         return [] if self.fold_scores is None else [sign * scores for scores in self.fold_scores]
 

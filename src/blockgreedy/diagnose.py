@@ -85,7 +85,7 @@ class BlockDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The data, each partition by name (``diagnosis["random"]``), and ``advice``."""
+    """The result of ``diagnose``: numbers for each partition by name (``diagnosis["random"]``), and ``advice``."""
 
     n_samples: int
     n_features: int
@@ -144,14 +144,14 @@ def diagnose(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Diagnosis:
-    """What the theory says about partitions of the columns of X, and what to do about it.
+    """Computes rho_block, epsilon, the safe P and the balance of partitions of the columns of X, with advice.
 
     Parameters
     ----------
-    X : scipy sparse matrix or array; the theory looks at its columns at norm 1
-    partition : a Partition, or several by name, which are then compared
-    y : targets; where weights are to be expected follows from them
-    blocks_per_iter : P, at which epsilon is given (default: all blocks, thread-greedy)
+    X : scipy sparse matrix or array; for the theory its columns are scaled to norm 1
+    partition : a Partition, or a dict of several by name, to compare them
+    y : targets, for the gradient mass |x_j·y|/‖x_j‖, which suggests where nonzero weights will be
+    blocks_per_iter : the P for which epsilon is computed (default: all blocks, as in thread-greedy)
     center, budget, seed, n_threads : see ``theory.rho_block``
     """
     named = {partition.kind: partition} if isinstance(partition, Partition) else partition

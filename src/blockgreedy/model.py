@@ -49,12 +49,18 @@ __all__ = ["CrossValidation", "Model"]
 
 @dataclass(frozen=True, eq=False)
 class Model:
+    """A fitted model that can be saved, loaded and used for predictions, without the data it was fitted on.
+
+    It holds the weights for one alpha (``fit``, ``cv``) or for each alpha of a path; ``at(alpha)`` selects one of a
+    path. ``Model.of_solution(problem, solution)`` and ``Model.of_path(path)`` make one.
+    """
+
     loss: str
     alphas: Array  # K of them, descending
     coefs: Any = field(repr=False)  # sparse, n_features × K
     intercepts: Array = field(repr=False)
     objectives: Array = field(repr=False)
-    gaps: Array = field(repr=False)  # nobody's objective is lower by more
+    gaps: Array = field(repr=False)  # the objective is at most this much above the true minimum
     statuses: tuple[str, ...] = field(repr=False)
     f_null: float  # objective of the null model
     classes: NDArray[Any] | None = None  # the negative and the positive one
@@ -142,7 +148,7 @@ class Model:
         return self.classes is not None
 
     def at(self, alpha: float | str) -> Model:
-        """The one of these models whose alpha is nearest by ratio, or the choice of "aic", "bic" or "ebic"."""
+        """The model at one alpha: the nearest on a log scale, or the one that "aic", "bic" or "ebic" chooses."""
         if isinstance(alpha, str):
             k = self._chosen_by(alpha)
         elif not alpha > 0:
@@ -197,7 +203,7 @@ class Model:
     # -------------------------------------------------------------------------------------------------- looks
 
     def plot(self, *, n_named: int = 6) -> Figure:
-        """The path, the cross-validation, how the fit converged, or the largest weights: the first that there is."""
+        """A figure of the first of these that the model has: path, cross-validation, convergence, largest weights."""
         from blockgreedy.plots import chosen_features, convergence_figure, path_figure, scores_figure, weights_figure
 
         drawn = self.alphas > 0  # at alpha = 0 there is no place on a logarithmic axis
@@ -260,19 +266,19 @@ class Model:
     def measure(self, X: Any, y: ArrayLike, *, rows: str, sample_weight: ArrayLike | None = None) -> Quality:
         """How well it predicts y: AUC, log loss, R², … beside those of a constant prediction.
 
-        ``rows`` says which rows these are, for whoever reads the scores: "20 % of the rows, held out".
+        ``rows`` describes the rows in words, to be shown with the scores, such as "20 % of the rows, held out".
         """
         return measure(self.loss, self.classes, self.decision(X), y, rows=rows, sample_weight=sample_weight)
 
     # ------------------------------------------------------------------------------------------------- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes ``.npz`` or ``.json``, complete or not at all."""
+        """Writes an ``.npz`` or ``.json`` file, atomically: under a temporary name, then renamed."""
         write_model(FilePath(path), *to_plain(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Reads what ``save`` wrote; nothing in the file is executed, and what makes no model is refused."""
+        """Reads a file that ``save`` wrote. No code in it is executed; a file without a valid model is an error."""
         header, arrays = read_model(FilePath(path))
         try:
             return cls(**of_plain(header, arrays))

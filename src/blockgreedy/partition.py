@@ -40,8 +40,8 @@ class Partition:
     """The features 0 … p-1 in ``n_blocks`` blocks, none of them empty.
 
     ``block_of[j]`` is the block of feature j; the array is a read-only copy of what was given. ``kind`` and
-    ``seed`` say where the partition comes from (``seed`` is None where chance has no part in it). A partition knows
-    nothing of alpha: make it once for a data set and use it for any alpha and any loss.
+    ``seed`` say how the partition was made (``seed`` is None if it is not random). A partition does not depend on
+    alpha or the loss: make it once for a data set.
     """
 
     block_of: NDArray[np.int32] = field(repr=False)
@@ -109,14 +109,14 @@ class Partition:
         return np.bincount(self.block_of, weights=counts, minlength=self.n_blocks).astype(np.int64)
 
     def mass(self, X: Any, y: Any) -> NDArray[np.float64]:
-        """Share of the gradient mass in each block: where weights are to be expected. See ``gradient_mass``."""
+        """Share of the gradient mass |x_j·y|/‖x_j‖ in each block, which suggests where nonzero weights will be."""
         self._check_shape(X)
         return np.asarray(np.bincount(self.block_of, weights=gradient_mass(X, y), minlength=self.n_blocks))
 
     def in_block_order(self, X: Any) -> tuple[Any, Partition]:
-        """X with its columns block after block, so that a block is one stretch of memory, and the partition of that.
+        """X with its columns sorted by block, so that each block is contiguous in memory, and the partition for it.
 
-        Column k is feature ``order[k]`` of X: weights w of the new matrix are ``coef[order] = w`` of the old one.
+        Column k of the new matrix is feature ``order[k]`` of X; ``coef[order] = w`` converts weights w back.
         """
         self._check_shape(X)
         sorted_blocks = np.repeat(np.arange(self.n_blocks, dtype=np.int32), self.sizes)
@@ -152,7 +152,7 @@ class Partition:
         return notebook_html("Partition", facts, "Features of each block", self.plot)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes an ``.npz`` file that ``Partition.load`` reads. It appears complete or not at all."""
+        """Writes an ``.npz`` file that ``Partition.load`` reads, under a temporary name and then renamed."""
         seed = np.int64(-1) if self.seed is None else np.uint64(self.seed)
         with replacing(path, ".npz") as file:
             np.savez_compressed(
@@ -213,15 +213,15 @@ def make_partition(
 
     Parameters
     ----------
-    X : scipy sparse matrix or array, samples × features; or a Problem, whose columns need no second check
-    y : targets, unless X is a Problem; "balanced" uses them, and spreads features evenly where there are none
+    X : scipy sparse matrix or array, samples × features; or a Problem
+    y : targets, unless X is a Problem. Only "balanced" uses them; without y all features count as equally important
     n_blocks : from 1 to the number of features
-    kind : "random" cuts a random permutation of the features, "contiguous" cuts their own order, "clustered"
-        is the paper's Algorithm 2: blocks of features with large inner products, grown around the one with the most
-        nonzeros, whether X is sparse or dense;
-        "balanced" keeps features together that occur in the same rows (or, where they fill a third of the rows or
-        more, correlate), and gives all blocks equally many nonzeros and equal gradient mass
-    seed : of "random" and "balanced"
+    kind : "random" divides a random permutation of the features into blocks, "contiguous" their given order.
+        "clustered" is the paper's Algorithm 2: each block takes the remaining feature with the most nonzeros, and
+        those with the largest inner products with it. "balanced" keeps features together that occur in the same
+        rows (dense features: that are correlated), and gives all blocks equally many nonzeros and equal gradient mass
+        |x_j·y|/‖x_j‖
+    seed : for "random" and "balanced"
     n_threads : for "clustered" and "balanced"; the result does not depend on it
     """
     make = KINDS[one_of("kind", kind, KINDS)]

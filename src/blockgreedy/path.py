@@ -45,7 +45,7 @@ _MOST_ALPHAS = 100_000
 
 @dataclass(frozen=True)
 class PathPoint:
-    """What is known at one alpha."""
+    """The solution at one alpha of a path."""
 
     alpha: float
     features: NDArray[np.int32]  # those with a weight that is not 0, ascending
@@ -100,7 +100,7 @@ class Path:
 
     @property
     def gaps(self) -> Array:
-        """objective − dual value at each alpha: no point is better by more."""
+        """objective − dual value at each alpha: the objective is at most this much above the true minimum."""
         return self._each("gap")
 
     @property
@@ -141,7 +141,7 @@ class Path:
         return self.nonzeros + int(self.problem.fit_intercept)
 
     def aic(self) -> Array:
-        """Akaike's criterion: −2 log-likelihood + 2 degrees of freedom; the lowest is the choice."""
+        """Akaike's criterion: −2 log-likelihood + 2 degrees of freedom; choose the alpha with the lowest value."""
         return self.criteria.aic()
 
     def bic(self) -> Array:
@@ -166,7 +166,7 @@ class Path:
         """The position on the path of the lowest "aic", "bic" or "ebic".
 
         Least-squares models with more than half as many weights as there are rows are not considered: as a model
-        comes to fit every row exactly, every criterion falls without bound.
+        comes close to fitting every row exactly, its log-likelihood grows without bound, and it would be chosen.
         """
         one_of("criterion", criterion, CRITERIA)
         if not self.points:
@@ -177,16 +177,16 @@ class Path:
         return lowest(criterion, values[criterion])
 
     def with_nonzeros(self, k: int) -> int:
-        """The position on the path with about k nonzero weights: the nearest count, the first of equal ones."""
+        """The position on the path whose number of nonzero weights is nearest to k (the first one if several are)."""
         whole("k", k, 0)
         if not self.points:
             raise ValueError("the path has no points")
         return int(np.argmin(np.abs(self.nonzeros - k)))
 
     def refit(self, k: int, *, tol: float = 1e-6, n_threads: int | None = None) -> Solution:
-        """The relaxed lasso at ``alphas[k]``: its features again, without any penalty (l2 is 0 as well).
+        """The relaxed lasso: fits the features that are nonzero at ``alphas[k]`` again, without penalty (l2 = 0 too).
 
-        Where the features can separate the classes there is no minimum, and the status says that the refit stopped.
+        If the features separate the classes perfectly, there is no minimum, and the status is not "converged".
         """
         features = self.points[k].features
         full = self.problem
@@ -201,8 +201,8 @@ class Path:
     def plot(self, *, n_named: int = 6, feature_names: Sequence[str] | None = None) -> Figure:
         """Weights and number of nonzeros against alpha: a matplotlib figure, which notebooks show by themselves.
 
-        The ``n_named`` features with the largest weights are named (by ``feature_names``, or the problem's own); all
-        others up to 200 are drawn thin.
+        The ``n_named`` features with the largest weights are labelled with their names (``feature_names``, default:
+        those of the problem); up to 200 features are drawn in all, the others as thin lines.
         """
         from blockgreedy.plots import chosen_features, path_figure
 
@@ -250,24 +250,25 @@ def solve_path(
     keep_duals: bool = False,
     callback: Callable[[PathPoint], bool | None] | None = None,
 ) -> Path:
-    """Solves ``problem`` at every alpha of a path, the largest first, and proves each.
+    """Solves ``problem`` for a decreasing sequence of alphas, each with a duality gap as a proof of its accuracy.
 
     Parameters
     ----------
-    problem : its own alpha does not matter
-    alphas : any order; None: ``n_alphas`` of them, from alpha_max down to eps·alpha_max, equally spaced in log
-    l1_ratio : an elastic net whose two parts fall together, as in scikit-learn: alpha·l1_ratio is the weight of the
-        L1 norm, alpha·(1 − l1_ratio) is l2. None: alpha is the weight of the L1 norm, l2 stays the problem's own
-    max_nonzeros : the path ends with the first point that has more
+    problem : its own alpha is not used
+    alphas : the alphas, in any order; None: ``n_alphas`` values from alpha_max down to eps·alpha_max, equally spaced
+        on a log scale
+    l1_ratio : for an elastic net as in scikit-learn, whose L1 and ridge parts shrink together: alpha·l1_ratio is the
+        weight of the L1 norm, alpha·(1 − l1_ratio) is l2. None: alpha is the weight of the L1 norm, l2 is constant
+    max_nonzeros : the path ends with the first point that has more nonzero weights
     early_stop : end the path as glmnet does: when 99.9 % of the null model's loss is explained, or a step down the
         path explains less than 1e-5 more of it
-    tol : of each point, as in ``solve``
-    max_iter : of each point (1000)
-    max_seconds : of the whole path
+    tol : for each point, as in ``solve``
+    max_iter : for each point (default 1000)
+    max_seconds : for the whole path
     keep_duals : keep the dual point of each alpha (n numbers each), to check the gaps with ``problem.duality_gap``
     callback : called with each PathPoint; returning True ends the path
 
-    Ctrl-C returns the path as far as it got, the last point as good as it was, with status "interrupted".
+    Ctrl-C ends the path with status "interrupted". Its last point is then the best found for that alpha so far.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")

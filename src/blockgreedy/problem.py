@@ -32,14 +32,14 @@ Array = NDArray[np.float64]
 
 
 class Problem:
-    """L1-regularised loss minimisation on one matrix.
+    """The minimisation problem: mean loss on (X, y) plus an L1 penalty, and optionally a ridge penalty and bounds.
 
     Parameters
     ----------
-    X : sparse (any scipy format) or dense, n × p; of a DataFrame of numbers or a Dataset the column names are kept
-        float32 and float64 are kept; canonical CSC and Fortran-ordered arrays are not copied but shared, so X must
-        not be changed while the problem is in use. All other arrays are copied.
-    y : array of n targets; may be left out where X is a Dataset
+    X : matrix n × p, sparse (any scipy format) or dense; or a DataFrame of numbers or a Dataset, whose column names
+        become ``feature_names``. float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays
+        are not copied but shared, so X must not be changed while the problem is in use. All other arrays are copied.
+    y : array of n targets; may be left out if X is a Dataset
         For the classification losses any two values; the larger one is the positive class.
     loss : "squared", "logistic", "squared_hinge", "huber"
     alpha : float ≥ 0
@@ -59,19 +59,20 @@ class Problem:
     offset : float or array of n, optional
         Added to every prediction; not fitted.
     standardize : bool
-        Penalises the weights that columns of variance 1 would have: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j
-        and l2. X stays as it is, weights and bounds are on its scale. sd_j is over the weighted rows, about the mean
-        with fit_intercept and about 0 without (where R's glmnet still takes the mean). Constant columns are excluded.
+        Applies the penalty as if every column had variance 1: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j and
+        l2. X is not changed; weights and bounds are on its scale. sd_j is the weighted standard deviation of column
+        j, about its mean with fit_intercept and about 0 without (R's glmnet: always about the mean). Constant columns
+        are excluded.
     huber_delta : float
-        Where the Huber loss turns linear.
+        The residual beyond which the Huber loss is linear.
 
     Attributes
     ----------
     row_weights : array of n, or None
-        ω_i = s_i/Σs; None where all are 1/n. Rows of weight 0 hold 0 as offset and as regression target, so that no
-        value of theirs can overflow into a sum.
+        ω_i = s_i/Σs; None if all are 1/n. For rows of weight 0, ``offset`` and regression targets are set to 0, so
+        that large values in them cannot overflow.
     offset : array of n, or None
-        None where it is 0 everywhere.
+        None if it is 0 everywhere.
     scales : array of p, or None
         sd_j, with ``standardize=True``.
     penalty_weights : array of p, or None
@@ -145,13 +146,13 @@ class Problem:
         return other
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
-        """The same problem with other sample weights; shares X, which is not looked at again but for ``scales``."""
+        """The same problem with other sample weights; shares X, without a second check; ``scales`` change."""
         other = self.copied("penalty", "null_model", "alpha_max", "scaling")
         other._weigh_rows(sample_weight)
         return other
 
     def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
-        """The problem of these features alone; a copy of their columns."""
+        """The problem restricted to these features, whose columns are copied."""
         other = self.copied("penalty", "null_model", "alpha_max", "scaling")
         other.alpha = arguments.non_negative("alpha", alpha)
         columns = self.X[:, features]
@@ -174,7 +175,7 @@ class Problem:
         return other
 
     def copied(self, *stale: str) -> Problem:
-        """A problem that shares everything but what was computed under these names."""
+        """A copy that shares all data, without the cached results of these names."""
         other = object.__new__(Problem)
         other.__dict__.update(self.__dict__)
         for name in stale:
@@ -232,8 +233,8 @@ class Problem:
     def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
         """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
 
-        With ``at_null``: for which weights of 0 are optimal, so that features with room up to a bound count too.
-        Products count as larger by ``rounding``·‖x_j‖.
+        With ``at_null``, the smallest alpha at which all penalised weights are 0 at the optimum; constraints of
+        features with a finite bound then count too. ``rounding``·‖x_j‖ is added to every |x_j·theta|.
         """
         correlation = -self._enlarged(theta, rounding)
         room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
@@ -288,7 +289,7 @@ class Problem:
         return self.weigh(self.loss.deriv(self.y, predictions))
 
     def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
-        """What is minimised, at this point."""
+        """The objective at weights w and this intercept."""
         _, objective = self._evaluate(w, intercept)
         return self.scaling.value_out(objective)
 
@@ -307,10 +308,11 @@ class Problem:
         return self.products(self.dual_at(self.decision(w, intercept)))
 
     def duality_gap(self, w: ArrayLike, intercept: float = 0.0, dual: ArrayLike | None = None) -> float:
-        """objective(w, intercept) − dual value: an upper bound on the error of this point.
+        """objective(w, intercept) − dual value: the objective is at most this much above the true minimum.
 
-        ``dual`` is an n-vector θ; infeasible beyond rounding (1e-12) it proves nothing and the gap is inf.
-        None takes the rescaled residual of the point, which is loose close to the solution.
+        ``dual`` is a dual point θ, an array of n. If it violates a constraint by more than rounding (1e-12), it
+        proves nothing and the gap is inf. None: the loss derivatives at w, scaled to be feasible; close to the
+        solution this gives a much larger gap than the dual point of a ``Solution``.
         """
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
@@ -322,7 +324,7 @@ class Problem:
         return self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:
-        """The intercept that goes best with these weights; 0 for a problem without one."""
+        """The intercept that minimises the objective for these weights; 0 for a problem without intercept."""
         w = arguments.point("w", w, self.n_features)
         if not self.fit_intercept:
             return 0.0
@@ -353,7 +355,7 @@ class Problem:
 
     @property
     def has_unpenalised(self) -> bool:
-        """Whether the null model has weights of its own."""
+        """Whether some features are unpenalised, so that the null model can have nonzero weights."""
         return self.penalty_weights is not None and bool(np.any(self.penalty_weights == 0))
 
     @cached_property
@@ -369,14 +371,14 @@ class Problem:
 
     @property
     def null_model(self) -> NullModel:
-        """The best model whose penalised weights are all zero."""
+        """The best model in which all penalised weights are 0, such as the intercept alone."""
         null = self.fit_null_model()
         if null.status == "interrupted":
             raise KeyboardInterrupt
         return null
 
     def fit_null_model(self, deadline: float = float("inf")) -> NullModel:
-        """The same, as far as it is known at the deadline (on time.perf_counter's clock) or at Ctrl-C."""
+        """``null_model``, or the best found by the deadline (in time.perf_counter's seconds) or at Ctrl-C."""
         known: NullModel | None = self.__dict__.get("null_model")
         if known is not None:
             return known

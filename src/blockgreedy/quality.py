@@ -62,8 +62,8 @@ _TAIL = 0.005  # of the residuals, on either side, are counted in the outermost 
 class Quality:
     """Scores of predictions, each beside that of a constant prediction.
 
-    Scores that the rows cannot give are left out: AUC and average precision where all rows are of one class, R² where
-    all targets are equal.
+    Undefined scores are left out: AUC and average precision if all rows are of one class, R² if all targets
+    are equal.
     """
 
     rows: str  # which rows were predicted, in words

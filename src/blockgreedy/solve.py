@@ -60,12 +60,12 @@ class FamilyArguments(TypedDict, total=False):
 
 @dataclass
 class Solution:
-    """A point, and the proof of how good it is."""
+    """The result of ``solve``: weights and intercept, and the duality gap as a proof of their accuracy."""
 
     coef: NDArray[np.float64]
     intercept: float
     objective: float
-    gap: float  # objective − dual value: no point is better by more
+    gap: float  # objective − dual value: the objective is at most this much above the true minimum
     dual: NDArray[np.float64]
     status: Status
     message: str  # one sentence on the status: what happened, and what to change if it did not converge
@@ -96,8 +96,8 @@ class Solution:
     def plot(self, x: Literal["seconds", "iterations"] = "seconds") -> Figure:
         """Error, gap and nonzeros over the run, as a matplotlib figure.
 
-        Notebooks show it by themselves. Where matplotlib.pyplot is imported it is pyplot's current figure, for
-        ``plt.show()`` and ``plt.gcf()``. The same goes for the other ``plot`` methods.
+        A notebook displays it. If matplotlib.pyplot is imported, it becomes pyplot's current figure, so that
+        ``plt.show()`` and ``plt.gcf()`` work. This holds for all ``plot`` methods.
         """
         from blockgreedy.plots import convergence_figure
 
@@ -137,47 +137,55 @@ def solve(
     seed: int = 0,
     **family: Unpack[FamilyArguments],
 ) -> Solution:
-    """Minimises ``problem`` and proves how well.
+    """Minimises ``problem``, with a duality gap as a proof of accuracy.
 
     Parameters
     ----------
     method : "auto", or a member of the paper's family
-        "auto" (default): Newton steps on a greedily chosen working set; fast at any alpha, and the objective
-        never rises. The family, Algorithm 1 of the paper, by presets of (n_blocks, blocks_per_iter):
-        "block-greedy": both free; "scd": every feature a block, 1 per iteration; "shotgun": every feature a
-        block, several per iteration; "greedy": one block; "thread-greedy": all blocks every iteration.
+        "auto" (default): proximal Newton steps on a working set of features; fast at any alpha, and the objective
+        never rises. The others are settings of Algorithm 1 of the paper, which updates P (``blocks_per_iter``) of
+        B (``n_blocks``) blocks of features in each iteration: "block-greedy": you choose B and P; "scd": every
+        feature is a block, P = 1; "shotgun": every feature is a block, P > 1; "greedy": B = 1; "thread-greedy":
+        P = B.
     tol : stop at a duality gap of tol·(objective of the null model).
     max_iter : default 1000 for "auto", 100,000·⌈B/P⌉ for the family.
-    max_seconds : wall clock, checks included.
-    n_threads : default: what the process may use. Results do not depend on it, bit for bit.
-    n_blocks : "auto": private models that a sweep works on side by side (default: by size); the family: B (32).
+    max_seconds : limit in wall-clock seconds, gap checks included.
+    n_threads : default: all cores that the process may use. Results are bitwise the same for any number.
+    n_blocks : "auto": blocks of columns that threads sweep over in parallel, each with its own copy of the residual
+        (default: 1 to 8, by the size of the working set); the family: B (default 32).
     partition : Partition, or for the family also "random" (default), "contiguous", "clustered", "balanced"
-    coef_init, intercept_init : where to start (default: the null model, which is 0 without intercept and
-        unpenalised features). "auto" does not use a start that is worse than the null model.
-    trace_iters, trace_seconds : record every so many iterations and/or seconds (default: "auto" every iteration,
-        the family at every check).
+    coef_init, intercept_init : where to start. Default: the null model, in which all penalised weights are 0. "auto"
+        does not use a start whose objective is higher than that of the null model.
+    trace_iters, trace_seconds : number of iterations and/or seconds between records of the trace (default: "auto"
+        records every iteration, the family every check of the gap).
     callback : called with each Record; returning True stops the run.
-    seed : of random partitions and of the family's choice of blocks.
+    seed : for random partitions and the family's random selection of blocks.
 
     Other parameters, for the family only
     -------------------------------------
     blocks_per_iter : P, blocks chosen per iteration.
-    per_block : accepted features per block (1); the paper's theory covers 1.
-    update : what becomes of the accepted steps
-        "add": all added at once (the paper's Algorithm 1; may diverge); "line-search": each refined alone on the
-        true loss, then all added (the paper's implementation; may cycle); "sweep": one after the other on the
-        shared state, up to ``max_sweeps`` (10) times; "joint" (default): descent on the quadratic majoriser of
-        the accepted set, best gain first, ``max_sweeps`` (1) times. The last two never raise the objective.
-    inner_tol : "line-search", "sweep" and "joint" refine until a change is below this part of the first (1e-3).
-    greedy_rule : "gain" (default), the guaranteed descent, or "step", the largest |step| as the paper words it.
-    scan : "slices" (default) of equal nonzeros, or "blocks": one block per thread, with its load imbalance.
-    atomic : add with concurrent atomics as the paper did ("add" and "line-search"); not bitwise repeatable.
-    on_divergence : "stop" (default) returns the best point seen; "continue" goes on and returns the last.
-    trace_spectral_radius : also record how correlated the features are that the last iteration accepted: the largest
-        eigenvalue of their inner products at norm 1 (outside of the timed code).
+    per_block : accepted features per block (default 1, the case that the paper's theory covers).
+    update : how the accepted steps are combined
+        "joint" (default): coordinate descent over the accepted features, best first, on a quadratic majoriser of the
+        objective, ``max_sweeps`` (default 1) times; "sweep": one after the other on the true loss, up to
+        ``max_sweeps`` (default 10) times; "add": all steps added at once (the paper's Algorithm 1; may diverge);
+        "line-search": each step refined alone on the true loss, then all added (our reading of the paper's
+        implementation; may cycle). "joint" and "sweep" never raise the objective.
+    inner_tol : "line-search", "sweep" and "joint" stop refining when a change is below inner_tol (default 1e-3) times
+        the first change.
+    greedy_rule : the best proposal of a block is the one with the largest guaranteed decrease of the objective
+        ("gain", default), or the largest |step| ("step", as in the paper).
+    scan : what a thread reads: "slices" (default), an equal share of the nonzeros, or "blocks", whole blocks, which
+        shows their load imbalance.
+    atomic : add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results
+        are then not bitwise repeatable.
+    on_divergence : "stop" (default) ends the run and returns the best weights seen; "continue" goes on and returns
+        the last ones.
+    trace_spectral_radius : also record how correlated the features accepted in an iteration are: the largest
+        eigenvalue of the matrix of inner products of their columns, scaled to norm 1. Its time is not counted.
 
-    Warns with a ConvergenceRiskWarning where ``update="add"`` is surely outside of what the paper's theory covers
-    (epsilon ≥ 1, or ``per_block`` > 1), and says how many blocks per iteration would be safe.
+    Warns with a ConvergenceRiskWarning if the paper's theory does not cover the settings with ``update="add"``
+    (epsilon is proven to be 1 or more, or ``per_block`` > 1), and says how many blocks per iteration are safe.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")

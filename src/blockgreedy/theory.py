@@ -1,7 +1,7 @@
 """The paper's theory as numbers: bounds on rho_block, epsilon, the safe P, the rate of Theorem 1.
 
-Every number says what it is: ``certified`` (true whatever the data, rounding allowed for) or ``estimate``
-(from a sample of the columns), and from which side it bounds. docs/theory.md explains how to use them.
+Every number is marked as ``certified`` (proven, rounding errors included) or ``estimate`` (from a sample of the
+columns), and as an upper or a lower bound. docs/theory.md explains how to use them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BUDGET = 1.5e9  # multiplications for cross products: some 5 s on two cores
 
 @dataclass(frozen=True)
 class Bound:
-    """A number and what it is worth: the true one is at most (upper), at least (lower) or equal to (exact) it."""
+    """A bound: the true number is at most (upper), at least (lower) or equal to (exact) ``value``."""
 
     name: str
     value: float
@@ -117,19 +117,19 @@ def rho_block(
 ) -> RhoBlock:
     """Bounds on rho_block: the largest eigenvalue of A_SᵀA_S over all selections S of one column per block.
 
-    The columns are taken at norm 1. An empty column counts as orthogonal to all others, so that rho_block is at
+    The columns are scaled to norm 1. An empty column counts as orthogonal to all others, so that rho_block is at
     least 1. With one feature per block it is the spectral radius of XᵀX, the quantity of Shotgun.
 
     Parameters
     ----------
     X : scipy sparse matrix or array, or the UnitColumns of one, for several partitions of the same X
-    partition : of its features
-    y : targets; gives the search for a lower bound one more place to start from
+    partition : a Partition of its features
+    y : targets, optional; used for one more starting point of the search for a lower bound
     center : subtract the means of the columns first (never explicitly for sparse X)
     budget : multiplications that may be spent on inner products. Where all of them would cost more, columns are
         sampled (the densest and random ones) and the bounds made of them are labelled ``estimate``.
     max_selections : rho_block is computed exactly up to this many selections, in small problems
-    seed : of sampled columns and of random starts
+    seed : for sampled columns and random starting points
     """
     unit = X if isinstance(X, UnitColumns) else UnitColumns(X, center=center, n_threads=n_threads)
     if unit.n_features != partition.n_features:
@@ -275,14 +275,14 @@ def _affordable(
 
 
 def epsilon(blocks_per_iter: int, n_blocks: int, rho: float) -> float:
-    """(P−1)(rho_block−1)/(B−1): what correlation between blocks costs. Below 1 Theorem 1 holds. 0 at B = 1."""
+    """(P−1)(rho_block−1)/(B−1), the effect of correlation between blocks. Theorem 1 holds below 1. 0 for B = 1."""
     B = whole("n_blocks", n_blocks, 1)
     P = whole("blocks_per_iter", blocks_per_iter, 1, B)
     return 0.0 if B == 1 else (P - 1) * (_checked_rho(rho) - 1) / (B - 1)
 
 
 def max_safe_blocks_per_iter(n_blocks: int, rho: float) -> int:
-    """The largest P with epsilon < 1. With an upper bound on rho_block it is safe; there may be larger ones."""
+    """The largest P with epsilon < 1. From an upper bound on rho_block it is safe, but larger P may be safe too."""
     B, excess = whole("n_blocks", n_blocks, 1), _checked_rho(rho) - 1
     P = B if excess < 1 else min(B, math.ceil(1 + (B - 1) / excess))
     while P > 1 and epsilon(P, B, rho) >= 1 - _ROUNDING:
@@ -303,8 +303,8 @@ def rate_bound(
 ) -> float:
     """Theorem 1: E f(w_k) − f(w*) ≤ 2·β·B·R₁²/((1−epsilon)·P·k) after k = n_iter iterations; inf at epsilon ≥ 1.
 
-    Covered is ``update="add"`` with one feature per block and alpha = 0; for alpha > 0 the paper refers to a
-    supplement, which names no constant. For P = B it is the corollary, 2·β·R₁²/((2−rho)·k), and holds for the
+    The theorem covers ``update="add"`` with one feature per block and alpha = 0; for alpha > 0 the paper refers to a
+    supplement, which gives no constant. For P = B it is the corollary, 2·β·R₁²/((2−rho)·k), and holds for the
     iterates themselves.
 
     Parameters
@@ -315,7 +315,7 @@ def rate_bound(
         squared, 1/4 logistic, 2 squared hinge, 1 Huber): true for a mean too, but n times what is needed.
     greedy_rule : how the run chose the feature of a block. The paper has columns of norm 1, where both rules choose
         the same. "gain" does not change when columns are scaled, so it is covered for any norms. "step" takes the
-        largest |step|, which favours short columns: the bound is then norm_ratio² times as large.
+        largest |step|, which favours columns of small norm: the bound is then norm_ratio² times as large.
     norm_ratio : for "step": the largest ratio of two column norms within a block, see ``norm_ratio``; 1 for columns
         of norm 1
 

@@ -30,6 +30,8 @@ class Record:
 
 @dataclass
 class Trace:
+    """The course of a run: a list of records; ``trace["objective"]`` is one column as an array."""
+
     records: list[Record] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -45,7 +47,7 @@ class Trace:
         return np.array([getattr(record, name) for record in self.records], dtype=np.float64)
 
     def to_csv(self, path: str | Path) -> None:
-        """Appears complete or not at all."""
+        """Writes the records with all digits; the file is written under a temporary name and then renamed."""
         with replacing_text(path) as file:
             writer = csv.writer(file)
             writer.writerow(COLUMNS)

@@ -95,8 +95,8 @@ def path(options: PathOptions) -> None:
     """Fit models along a path of alphas, from sparse to dense, each with a proof of its accuracy.
 
     Ctrl-C ends the path; the models so far are reported and saved. For the squared and the logistic loss the alphas
-    that BIC and EBIC recommend are marked: the lowest sum of misfit and a penalty for each nonzero weight. Take EBIC
-    where there are more features than rows.
+    that BIC and EBIC recommend are marked: the lowest −2 log-likelihood plus a penalty for each nonzero weight. Use
+    EBIC where there are more features than rows.
 
     Exit codes: 0 converged or ended as asked for, 3 not converged, 2 wrong use, 1 any other error.
 

@@ -115,7 +115,7 @@ def reproduce(options: ReproduceOptions) -> None:
     Data: the files of a folder (news20, reuters, realsim and kdda are the paper's sets, others are used too);
     without a folder, generated look-alikes. The page, its pictures (PNG), tables and traces (CSV) go to one
     folder. At its defaults a run over four sets takes about ten minutes on two cores. Ctrl-C writes the page
-    with what there is.
+    from the finished runs.
 
     Exit codes: 0 done, 3 interrupted (the page is written), 2 wrong use, 1 any other error.
 
@@ -167,7 +167,7 @@ def reproduce(options: ReproduceOptions) -> None:
         fail(f"the results cannot be written: {error}", FAILED)
     for remark in results.remarks:
         typer.secho(f"Note: {remark}", err=True, fg="yellow")
-    typer.echo(f"{'interrupted; what there is: ' if results.interrupted else ''}{page}")
+    typer.echo(f"{'interrupted; the page of the finished runs: ' if results.interrupted else ''}{page}")
     raise typer.Exit(NOT_CONVERGED if results.interrupted else 0)
 
 

@@ -10,10 +10,10 @@ _COMPRESSED = (".bz2", ".xz", ".gz")
 
 @dataclass(frozen=True)
 class PublicSet:
-    """A file of the collection.
+    """A file of the LIBSVM collection of data sets.
 
-    n_samples, n_features : as published; a test set counts the features of its training set
-    nonzeros : as papers give it, or None
+    n_samples, n_features : as published; a test set has the number of features of its training set
+    nonzeros : as published in papers, or None
     checksum : ``algorithm:digest`` from a public source, or None. The collection itself publishes none.
     """
 
@@ -26,7 +26,7 @@ class PublicSet:
 
     @property
     def file_name(self) -> str:
-        """In the cache: with ``.svm`` where the collection's names do not say what the file is."""
+        """The name in the cache: that of the collection, with ``.svm`` added if it has no such ending."""
         stem, compression = self.url.rsplit("/", 1)[-1], ""
         for suffix in _COMPRESSED:
             if stem.endswith(suffix):

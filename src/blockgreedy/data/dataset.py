@@ -26,11 +26,11 @@ class Dataset:
     X : sparse or dense matrix, shape (n_samples, n_features)
     y : array of numbers or strings, shape (n_samples,)
     feature_names : array of strings, shape (n_features,), or None
-    name : what the data is, for tables and figures
-    index_base : of svmlight text: what its first feature is called, 0 or 1
-    encoding : of a table: how its columns became features
-    labelled : False where the file had no labels and y is all 0
-    code_columns : of a table: columns taken as numbers whose values look like codes of categories
+    name : a name of the data set, for tables and figures
+    index_base : for svmlight text: the index of its first feature, 0 or 1
+    encoding : for a table: how its columns became features
+    labelled : False if the file had no labels; y is then all 0
+    code_columns : for a table: columns used as numbers whose values look like codes of categories
     """
 
     X: Any
@@ -62,7 +62,7 @@ class Dataset:
 
     @classmethod
     def of_file(cls, path: Path, X: Any, y: NDArray[Any], names: NDArray[np.str_] | None, **more: Any) -> Dataset:
-        """Named after the file, which what is wrong with it is reported of."""
+        """A dataset with the name of the file; errors mention its path."""
         try:
             return cls(X, y, names, name=path.name.split(".")[0], **more)
         except ValueError as error:

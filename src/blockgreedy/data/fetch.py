@@ -26,10 +26,10 @@ _LAST_INDEX = re.compile(rb"(\d+):[^:\s]+[ \t]*\r?\n")
 def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: bool | None = None) -> Path:
     """The file of a public set, downloaded if it is not in the cache yet; ``load`` reads it.
 
-    A download that breaks off is resumed, now or in the next call. Its checksum is compared to the published one
-    where there is one. Otherwise nothing is known at the first download: its SHA-256 is then written beside the file.
-    Every later call verifies the file by what was written, and downloads it again if it has changed on disk.
-    Rows, largest feature and nonzeros are counted once, and a warning tells where they are not the published ones.
+    An interrupted download is resumed, now or in the next call. If a checksum is published, the download is compared
+    with it. The SHA-256 of the first download is written beside the file; every later call verifies the file with it,
+    and downloads the file again if it has changed on disk. Rows, largest feature and nonzeros are counted once, and a
+    warning is given if they differ from the published numbers.
 
     Parameters
     ----------

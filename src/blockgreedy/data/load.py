@@ -48,38 +48,39 @@ def load(
     cache: bool = False,
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read a dataset; the file's extension says how.
+    """Read a dataset from a file, whose extension determines the format.
 
     ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file.
     ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text, also compressed (``.gz``, ``.bz2``, ``.xz``,
     ``.zst``), read by all threads.
     ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers and booleans are a feature per
-    column; columns of text and of dictionaries are one-hot encoded straight to sparse, a feature ``column=value`` per
-    value. A missing category (in a CSV: an empty field, NA …) is encoded as all zeros; a missing number is an error
-    unless ``fill`` says what to put in its place.
-    ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a file of their own.
+    column; columns of text (also dictionary-encoded text) are one-hot encoded as a sparse matrix, a feature
+    ``column=value`` per value. A missing category (in a CSV: an empty field, NA …) is encoded as all zeros; a missing
+    number is an error unless ``fill`` is given.
+    ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a separate file.
 
     Parameters
     ----------
     target : tables: the column of labels (default: the one named y, label, target or class);
         ``.mtx`` and ``.npy``: a file of labels, ``.npy`` or text with one number per line.
     categorical : tables: columns of numbers to encode as categories too: a list, or text such as ``"site,hour"``.
-        Patterns fit several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or
-        whole numbers.
-    drop : tables: columns to leave out, in the same way.
-    fill : tables: what to put in the place of missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or
-        different values for columns: ``"price=0,age=median"`` or a dict. The encoding keeps the values.
+        A pattern such as ``"site_*"`` matches several columns; ``"all"`` means all columns whose values are text,
+        booleans or whole numbers.
+    drop : tables: columns to leave out, given in the same way.
+    fill : tables: replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or different values
+        for columns: ``"price=0,age=median"`` or a dict. The encoding stores the values.
     cross : tables: crosses of columns of categories, with a feature for each combination that occurs:
         ``"site,hour"``, a list of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
-    min_count : tables: categories and combinations in fewer rows get no feature.
-    encoding : tables: encode as an earlier table was (its ``Dataset.encoding``); categories and combinations that it
-        did not have are encoded as all zeros.
+    min_count : tables: categories and combinations that occur in fewer rows have no feature.
+    encoding : tables: the ``Dataset.encoding`` of an earlier table, to encode this one in the same way; categories
+        and combinations without a feature in it are encoded as all zeros.
     labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
-    dtype : float64 (default) or float32, of values read from text and tables; arrays keep theirs unless it is given.
-    index_base, n_features, allow_unterminated : svmlight: whether indices count from 0 or 1 ("auto": from 1 unless
-        one is 0), the number of columns, and whether the last line may lack its newline (as if it had been cut off).
-    cache : keep what was read beside the file, as ``NAME.cache.npz``, and read that as long as file and options are
-        the same. Not for dense matrices and not with ``encoding``.
+    dtype : type of the values, float64 or float32. Default: float64 for text and tables, the type in the file for
+        ``.npz``, ``.mtx`` and ``.npy``.
+    index_base, n_features, allow_unterminated : svmlight: whether indices start at 0 or 1 ("auto": at 1 unless 0
+        occurs), the number of columns, and whether a last line without newline is accepted (the file may be cut off).
+    cache : write a binary copy beside the file, ``NAME.cache.npz``, and read this copy as long as file and options
+        are the same. Not for dense matrices and not with ``encoding``.
     """
     path = Path(path)
     kind, compression = kind_of(path)

@@ -56,8 +56,8 @@ def _read(path: Path, file: Any) -> Dataset:
 def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = False) -> None:
     """Write ``dataset`` as an ``.npz`` file that ``load``, ``scipy.sparse.load_npz`` and ``numpy.load`` read.
 
-    The file appears complete or not at all: it is written beside its place and then renamed.
-    ``compressed=True`` makes a smaller file in several times the time.
+    The file is written under a temporary name and then renamed, so it is never incomplete.
+    ``compressed=True`` makes a smaller file and takes several times as long.
     """
     write_npz(dataset, Path(path), {}, compressed)
 

@@ -53,10 +53,11 @@ class Spread:
 class Summary:
     """What ``blockgreedy data info`` shows.
 
-    Stored zeros do not count as nonzeros. ``values`` are those of the nonzeros, None where there are none;
-    ``not_finite`` of them are NaN or infinite. ``labels`` maps labels to counts, or, where more than ten differ, has
-    ``distinct``, and of numbers ``least``, ``mean`` and ``most``. ``repeated_rows`` are equal to an earlier row,
-    ``repeated_columns`` multiples of an earlier column, empty ones aside; None where they were not looked for.
+    Stored zeros do not count as nonzeros. ``values`` describes the nonzero values, None if there are none;
+    ``not_finite`` of them are NaN or infinite. ``labels`` maps labels to counts; if there are more than ten labels,
+    it has ``distinct`` instead, and for numbers ``least``, ``mean`` and ``most``. ``repeated_rows`` counts rows that
+    equal an earlier row, ``repeated_columns`` columns that are multiples of an earlier one, without empty ones; both
+    are None with ``duplicates=False``.
     ``bins`` cover all columns.
     """
 
@@ -87,7 +88,7 @@ class Summary:
 
 
 def summarize(dataset: Dataset, *, duplicates: bool = True, n_threads: int | None = None) -> Summary:
-    """Look at all of a dataset. ``duplicates=False`` leaves out the search for repeated rows and columns."""
+    """Summarise a dataset. ``duplicates=False`` leaves out the search for repeated rows and columns."""
     stored = dataset.X
     rows: Any = sparse.csr_array(stored)
     if not np.all(rows.data):

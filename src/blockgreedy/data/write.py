@@ -28,10 +28,10 @@ WRITTEN = f".npz, or {', '.join(SVMLIGHT_SUFFIXES)} with or without {', '.join(C
 
 
 def write(dataset: Dataset, path: str | os.PathLike[str], *, index_base: Literal[0, 1] = 1) -> list[str]:
-    """Write ``dataset`` to ``path``, as its ending says: ``.npz``, or svmlight text, also compressed.
+    """Write ``dataset`` to ``path`` in the format of its ending: ``.npz``, or svmlight text, also compressed.
 
-    Returns what a reader of the file must know: text holds neither the names nor the number of features.
-    The file appears complete or not at all.
+    Returns remarks on what the format does not store: svmlight text has no feature names and no number of features.
+    The file is written under a temporary name and then renamed.
     """
     path = Path(path)
     check_writable(path, index_base)

@@ -152,8 +152,8 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
 
     (1/Σs) Σ s_i log(1 + exp(−y_i(x_i·w + b))) + alpha·l1_ratio‖w‖₁ + alpha(1 − l1_ratio)/2·‖w‖².
 
-    Several classes are fitted one against the rest, and their probabilities scaled to add up to 1. Unlike a
-    multinomial model (scikit-learn's default) each class has the sparse weights that tell it from all others.
+    More than two classes are fitted one-vs-rest, and their probabilities are scaled to add up to 1. (scikit-learn's
+    default is the multinomial model.) Each class then has sparse weights that distinguish it from all others.
 
     Parameters
     ----------
@@ -176,8 +176,8 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
 class SquaredHingeClassifier(SparseClassifier):
     """A linear support vector machine with squared hinge loss max(0, 1 − y(x·w + b))² and an L1 penalty.
 
-    With C it is scikit-learn's ``LinearSVC(penalty="l1", dual=False)``, whose intercept however is penalised.
-    Several classes are fitted one against the rest.
+    With C it is scikit-learn's ``LinearSVC(penalty="l1", dual=False)``, except that the latter penalises the
+    intercept. More than two classes are fitted one-vs-rest.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ class LassoCV(CrossValidatedRegressor):
     Parameters
     ----------
     {cv}{common}{cv_attributes}
-    mse_path_ : mean squared errors, n_alphas × n_folds, where they are the score
+    mse_path_ : mean squared errors, n_alphas × n_folds, if ``scoring`` is "deviance"
     """
 
 
@@ -79,7 +79,7 @@ class ElasticNetCV(CrossValidatedRegressor):
         Share of the L1 norm.
     {cv}{common}{cv_attributes}
     l1_ratio_ : the one chosen
-    mse_path_ : mean squared errors like ``score_path_``, where they are the score
+    mse_path_ : mean squared errors in the shape of ``score_path_``, if ``scoring`` is "deviance"
     """
 
     l1_ratio: float | Sequence[float] = 0.5
@@ -93,14 +93,15 @@ class ElasticNetCV(CrossValidatedRegressor):
 class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMixin, CrossValidated):
     """A ``LogisticRegression`` whose alpha is chosen by cross-validation.
 
-    Several classes are fitted one against the rest with one alpha for all.
+    More than two classes are fitted one-vs-rest, with the same alpha for all classes.
 
     Parameters
     ----------
     l1_ratio : float or list of floats above 0 and up to 1, default 1.0
         Share of the L1 norm.
     class_weight : "balanced" or dictionary, optional
-        Factors of the samples of each class; "balanced" looks at the training rows of each fold. Scores do without.
+        Factors of the sample weights of each class; "balanced" is computed from the training rows of each fold. The
+        scores of held-out rows are computed without class weights.
     {cv}{common}
     classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two{cv_attributes}
     l1_ratio_ : the one chosen

@@ -16,25 +16,25 @@ from blockgreedy.data.treatment import Crosses, Fill, Names, Treatment
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """One-hot categories and their crosses, straight to a sparse matrix, as ``load`` makes them of files.
+    """Encodes tables as sparse matrices: one-hot categories and their crosses. ``load`` does the same for files.
 
-    Tables are data frames of pandas or polars, tables of pyarrow, dicts of arrays, structured arrays and arrays with
-    two dimensions; none of these packages is needed. Columns of text are categories, columns of numbers one feature
-    each. Missing and unseen categories are encoded as all zeros, the latter with a warning that counts them.
+    A table is a data frame of pandas or polars, a table of pyarrow, a dict of arrays, a structured array or an array
+    with two dimensions; pandas, polars and pyarrow are optional. Columns of text are categories, a column of numbers
+    is one feature. Missing and unseen categories are encoded as all zeros; one warning counts the unseen ones.
 
     Parameters
     ----------
-    categorical : columns of numbers that are categories: a list, or text such as ``"site,hour"``. Patterns fit
-        several columns (``"site_*"``); ``"all"`` means all columns whose values are text, booleans or whole numbers.
-    drop : columns to leave out, in the same way.
-    fill : what to put in the place of missing numbers: a number, ``"mean"`` or ``"median"`` of the column in ``fit``,
-        or different values for columns: ``"price=0,age=median"`` or a dict. The default refuses missing numbers.
+    categorical : columns of numbers that are categories: a list, or text such as ``"site,hour"``. A pattern
+        such as ``"site_*"`` matches several columns; ``"all"`` means all columns of text, booleans or whole numbers.
+    drop : columns to leave out, given in the same way.
+    fill : replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column in ``fit``, or different
+        values for columns: ``"price=0,age=median"`` or a dict. Default: missing numbers are an error.
     cross : crosses of columns of categories, with a feature for each combination that occurs: ``"site,hour"``, a list
         of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
-    min_count : categories and combinations in fewer rows of the table that ``fit`` sees get no feature.
-    names : of the columns of an array with two dimensions, which has none itself (default: x0, x1, …).
-    dtype : of the matrix, float64 or float32.
-    n_threads : threads; the default is all that the process may use. The result does not depend on it.
+    min_count : categories and combinations that occur in fewer rows of the table in ``fit`` have no feature.
+    names : names for the columns of an array with two dimensions (default: x0, x1, …).
+    dtype : type of the matrix, float64 or float32.
+    n_threads : number of threads (default: all cores that the process may use). The result does not depend on it.
 
     Attributes
     ----------

@@ -7,26 +7,26 @@ from typing import TypeVar
 Kind = TypeVar("Kind", bound=type)
 
 PARAMETERS = """fit_intercept : bool, default True
-        Free of penalty and of bounds.
+        Fit an intercept, which has neither penalty nor bounds.
     standardize : bool, default False
-        Penalise the weights of columns of variance 1; X is not touched and ``coef_`` is on its scale.
+        Apply the penalty as if every column had variance 1. X is not changed, and ``coef_`` is on the scale of X.
     penalty_weights : array of n_features, optional
-        Factors of the L1 norm: 0 leaves a feature out of it, inf excludes the feature.
+        A factor of the L1 penalty for each feature: 0 leaves the feature unpenalised, inf excludes it.
     positive : bool, default False
-        Only weights of at least 0.
+        Restrict the weights to be at least 0.
     lower, upper : float or array of n_features, optional
         Bounds on the weights, lower ≤ 0 ≤ upper.
     tol : float, default 1e-4
-        Stop at a duality gap of tol times the objective of the null model. Small data (up to 20,000 entries) are
-        solved to the last digits, which costs next to nothing there.
+        Stop at a duality gap of tol times the objective of the null model. Small data (up to 20,000 stored values)
+        are solved to a relative gap of 1e-10 whatever ``tol`` is, which takes little time there.
     max_iter, max_seconds : optional
-        Budget of one solve, and of a fold's whole path in seconds; default: 1000 outer iterations (most fits take 5
-        to 30), no limit in time.
+        Limits of a fit: Newton iterations (default: 1000; most fits take 5 to 30) and seconds (default: no limit). In
+        cross-validation max_iter limits each model of a fold, max_seconds the whole path of a fold.
     n_threads : int, optional
-        Default: what the process may use, within the limits of joblib and threadpoolctl; -1: all of that, -2: all but
-        one. Results do not depend on it.
+        Default: all cores that the process may use, within the limits of joblib and threadpoolctl; -1: all of these,
+        -2: all but one. Results do not depend on it.
     warm_start : bool, default False
-        Start from the weights of the fit before.
+        Start from the weights of the previous fit.
     verbose : bool, default False
         Show progress on stderr: a line or a bar that is rewritten on a terminal, else a line every second.
     callback : callable, optional
@@ -36,42 +36,44 @@ PARAMETERS = """fit_intercept : bool, default True
     Attributes
     ----------
     coef_, sparse_coef_, intercept_ : weights (dense, and as scipy CSR) and intercept
-    dual_gap_ : certified: no weights have an objective that is lower by more
+    dual_gap_ : duality gap: the objective is at most this much above the true minimum
     status_ : "converged", "max_iter", "max_seconds", "interrupted" or "stalled"
     n_iter_ : outer iterations, at least 1
     trace_ : Trace of the fit"""
 
 CV_PARAMETERS = """alphas : array, or their number, optional
-        The weights to choose from; default: ``n_alphas`` from the smallest that leaves no feature down to ``eps``
-        times it, equally spaced in log.
+        The values of alpha to choose from; default: ``n_alphas`` values from alpha_max (the smallest alpha at which
+        no feature is in the model) down to ``eps``·alpha_max, equally spaced on a log scale.
     n_alphas : int, default 100
     eps : float, default 1e-3
     cv : int, splitter of scikit-learn or iterable of (train, test), default 5 folds
         A number means consecutive folds (stratified for classes), shuffled if ``random_state`` is given.
     scoring : "deviance" (default), name of a scorer or scorer of scikit-learn
-        Deviance: mean squared error, or −2 mean log probability. A scorer sees targets and predictions; its X holds
-        numbers of rows.
+        Deviance: mean squared error, or −2 mean log probability. A scorer is called with targets and predictions; in
+        place of X it receives row numbers.
     selection : "min" (default) or "1se"
-        The alpha of the best mean score, or the largest within one standard error of it.
+        The alpha of the best mean score, or the largest alpha whose score is within one standard error of it.
     fold_tol : float, optional
-        ``tol`` of the models of folds, at every alpha. Default: 100·tol at first, then 10·tol, tol and tol/100 at the
-        few alphas among which that could change the choice. The model that is returned keeps ``tol``.
+        ``tol`` of the models in the folds, at every alpha. Default: 100·tol at first, then 10·tol, tol and tol/100 at
+        the few alphas whose scores are too close to tell which is best. The final fit uses ``tol``.
     n_jobs : int, optional
-        Folds at a time, counted as joblib does; -1: as many as there are threads. Default: that where X has 300,000
-        to 2 million entries, else one: with more, threads share the work inside of a fold, with less, there is too
-        little of it.
+        Number of folds that run at the same time, in threads; -1: as many as there are threads, -2: one less, as in
+        joblib. Default: -1 if X has between 300,000 and 2 million stored values, otherwise 1: on larger data all
+        threads work on one fold, on smaller data there is too little work to divide.
     random_state : int, optional
-        Shuffles the folds of a number given as ``cv``.
+        Shuffles the rows before they are divided into folds, if ``cv`` is a number.
     """
 
 CV_ATTRIBUTES = """
-    alpha_, alpha_min_, alpha_1se_ : the alpha chosen; the one of the best score; the largest within a standard error
+    alpha_ : the chosen alpha, which is alpha_min_ or alpha_1se_
+    alpha_min_, alpha_1se_ : the alpha of the best mean score; the largest within one standard error of it
     alphas_ : all alphas, descending
     score_path_ : scores, greater is better: n_alphas × n_folds, or n_l1_ratio × n_alphas × n_folds
     cv_results_ : arrays by name: alpha, l1_ratio, mean_test_score, std_error, mean_nonzeros, split0_test_score, …
     oof_decision_ : array of n_samples (× n_classes with more than two classes)
-        Out-of-fold predictions at the alpha chosen: the decision value (regression: the prediction) of each row by
-        the model of the fold that held it out; their mean where several folds did, nan where none did."""
+        Out-of-fold predictions at the chosen alpha: the decision value (regression: the prediction) of each row,
+        computed by the model of the fold in which the row was held out. For rows held out in several folds it is the
+        mean, for rows held out in none nan."""
 
 
 def with_parameters(estimator: Kind) -> Kind:
