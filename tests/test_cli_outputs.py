@@ -148,7 +148,7 @@ def test_options_that_a_file_does_not_have_are_refused(folder, monkeypatch, comm
 
 
 def test_load_refuses_them_too(folder):
-    with pytest.raises(ValueError, match=r"--features 9 is for svmlight text only; it does not apply to 'data\.npz'"):
+    with pytest.raises(ValueError, match=r"n_features=9 is for svmlight text only; it does not apply to 'data\.npz'"):
         bg.load("data.npz", n_features=9)
     result = run("data convert table.csv a.npz --features 9")
     assert result.exit_code == 2

@@ -170,7 +170,7 @@ def test_a_path_recommends_alphas_that_predict_can_use(folder):
     assert found == pytest.approx((data.X @ path.coef(k) + path.intercepts[k]).tolist())
     result = run("predict", model, folder / "numbers.npz")
     assert result.exit_code == 2
-    assert "choose one with --alpha and a number, or aic, bic, ebic" in result.stderr
+    assert "choose one with --alpha (a number, or aic, bic, ebic)" in result.stderr
 
 
 def test_losses_without_a_likelihood_get_no_recommendation(folder):
