@@ -52,12 +52,17 @@ def make_documents(n_documents: int = 10_000, n_words: int = 30_000, seed: int =
     return bg.Dataset(X, np.where(positive, "positive", "negative"), names.astype(str), name="documents")
 
 
-def timed(task: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    return task(), time.perf_counter() - start
+def timed(task: Callable[[], Any], times: int = 1) -> tuple[Any, float]:
+    """What the task gives, and the seconds of its fastest run."""
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        result = task()
+        seconds.append(time.perf_counter() - start)
+    return result, min(seconds)
 
 
-def scikit_learn(solver: str, problem: bg.Problem, data: bg.Dataset) -> Callable[[], Any]:
+def scikit_learn(solver: str, problem: bg.Problem, X: Any, y: Any) -> Callable[[], Any]:
     """The fit of the same problem by scikit-learn, at its default tolerance of 1e-4."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.utils.fixes import parse_version
@@ -66,14 +71,19 @@ def scikit_learn(solver: str, problem: bg.Problem, data: bg.Dataset) -> Callable
     l1: dict[str, Any] = {"l1_ratio": 1} if renamed else {"penalty": "l1"}
     C = 1 / (problem.alpha * problem.n_samples)  # C weighs the sum of the losses, alpha the penalty of their mean
     model = LogisticRegression(C=C, solver=solver, max_iter=1_000, **l1)
-    X = data.X.astype(np.float64)  # converted before the clock starts
-    return lambda: model.fit(X, data.y)
+    return lambda: model.fit(X, y)
 
 
 def compare_fits(console: Console, data: bg.Dataset) -> bg.Solution:
     problem = bg.Problem(data.X, data.y, loss="logistic", alpha=1.0, fit_intercept=True)
     problem = problem.with_alpha(ALPHA_RATIO * problem.alpha_max)
-    solution, ours = timed(lambda: bg.solve(problem))
+    X = data.X.astype(np.float64)  # the same matrix, rows of float64, for everybody
+
+    def fit() -> bg.Solution:
+        """From the matrix to weights: what is computed above for alpha_max is computed again, inside the clock."""
+        return bg.solve(bg.Problem(X, data.y, loss="logistic", alpha=problem.alpha, fit_intercept=True))
+
+    solution, ours = timed(fit, times=3)
     minimum = bg.solve(problem, tol=1e-10, coef_init=solution.coef).objective
     table = Table(box=None, header_style="dim", padding=(0, 3, 0, 0), pad_edge=False)
     table.add_column("L1 logistic regression", no_wrap=True)
@@ -89,14 +99,15 @@ def compare_fits(console: Console, data: bg.Dataset) -> bg.Solution:
     add("blockgreedy", ours, solution.coef, solution.intercept, "bold green")
     with console.status("scikit-learn is fitting the same problem"), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of names that scikit-learn is changing
-        for solver in ("liblinear", "saga"):
-            model, seconds = timed(scikit_learn(solver, problem, data))
+        for solver, times in (("liblinear", 3), ("saga", 1)):
+            model, seconds = timed(scikit_learn(solver, problem, X, data.y), times)
             add(f"scikit-learn {sklearn.__version__}, {solver}", seconds, model.coef_[0], float(model.intercept_[0]))
     console.print(table)
     console.print(
         f"[green]Proven:[/] the objective of blockgreedy is at most {solution.gap:.0e} above the minimum "
         f"({solution.status}, duality gap).\n"
-        "[dim]Same data, same alpha, every solver at its default tolerance (1e-4); objectives by NumPy.\n"
+        "[dim]Same float64 matrix, same alpha, default tolerances (1e-4), matrix to weights; best of three runs,\n"
+        "saga one. blockgreedy may use all cores, liblinear and saga use one. With smaller alphas the lead shrinks.\n"
         "liblinear also penalises the intercept, a slightly different problem; saga solves exactly this one.[/]"
     )
     return solution

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import blockgreedy as bg
-from blockgreedy.data.tables import Encoding
+from blockgreedy.data.encoding import Encoding
 from blockgreedy.model import CrossValidation, Model
 from blockgreedy.quality import ON_TRAINING_ROWS
 
@@ -68,6 +68,6 @@ def make_regression(data):
     target = 2 * data.X[:, :40].sum(axis=1) + np.random.default_rng(3).normal(size=200)
     problem = bg.Problem(data.X, target, alpha=0.002, fit_intercept=True)
     model = Model.of_solution(problem, bg.solve(problem), data, SETTINGS)
-    encoding = Encoding((("age", None), ("site", tuple(map(str, range(199)))), ("hour", tuple(map(str, range(100))))))
+    encoding = Encoding.of_json([["age", None], ["site", [*map(str, range(199))]], ["hour", [*map(str, range(100))]]])
     model = replace(model, encoding=encoding, feature_names=encoding.feature_names)
     return replace(model, quality=model.measure(data.X, target, rows="the rows the model was fitted on"))

@@ -127,7 +127,7 @@ def test_figures_leave_pyplot_alone_where_it_is_not_imported(fit, monkeypatch):
 def test_a_notebook_shows_a_figure_once(fit, pyplot, monkeypatch):
     seen = []
     fake = SimpleNamespace(display=seen.append, Image=lambda data: data)
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=fake))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=fake, get_ipython=lambda: None))
     monkeypatch.setitem(sys.modules, "IPython.display", fake)
     figure = fit.plot()
     figure._ipython_display_()

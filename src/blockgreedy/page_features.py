@@ -191,10 +191,7 @@ def source_names(model: Model) -> list[str] | None:
     encoding = model.encoding
     if encoding is None:
         return None
-    groups = getattr(encoding, "groups", None)  # (columns, first feature, end of the features) of each source
-    if groups is None:
-        return [str(name).split("=")[0] for name in encoding.feature_names]
-    return [" × ".join(columns) for columns, first, end in groups for _ in range(first, end)]
+    return [" × ".join(columns) for columns, first, end in encoding.groups for _ in range(first, end)]
 
 
 class _Sources:

@@ -3,11 +3,12 @@
 import contextlib
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -41,10 +42,12 @@ from blockgreedy.cli.shell import (
     takes,
     waiting,
 )
+from blockgreedy.data import Dataset
 from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
 from blockgreedy.options import whole
 from blockgreedy.path import Path, PathPoint, check_grid, check_ratio, solve_path
+from blockgreedy.quality import ON_TRAINING_ROWS
 from blockgreedy.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
@@ -138,7 +141,7 @@ def path(options: PathOptions) -> None:
     }
     best = recommended(found)
     outputs.write("csv", lambda file: write_csv(file, found))
-    outputs.write_model(lambda: Model.of_path(found, dataset, settings_of(facts)))
+    outputs.write_model(lambda: _scored(Model.of_path(found, dataset, settings_of(facts)), dataset))
     if options.as_json:
         typer.echo(
             json.dumps(finite(facts) | {"recommended": best, "points": [finite(row) for row in rows_of(found)]})
@@ -148,6 +151,14 @@ def path(options: PathOptions) -> None:
         show(console, found, facts, best)
         show_files(console, outputs.written)
     raise typer.Exit(outputs.code or code)
+
+
+def _scored(model: Model, dataset: Dataset) -> Model:
+    """With the scores of the model that BIC recommends."""
+    if model.criteria is None or np.all(np.isnan(model.criteria["bic"])):
+        return model
+    rows = f"{ON_TRAINING_ROWS}, by the model of lowest BIC"
+    return replace(model, quality=model.at("bic").measure(dataset.X, dataset.y, rows=rows))
 
 
 def progress_bar(quiet: bool) -> Progress:
