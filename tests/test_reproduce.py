@@ -155,5 +155,5 @@ def test_ctrl_c_writes_the_page_with_what_there_is(tmp_path):
     assert process.returncode == 3
     assert said.startswith("interrupted; what there is: ")
     html = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "This run was stopped before its end" in html
+    assert "This run was interrupted" in html
     assert json.loads((tmp_path / "out" / "config.json").read_text())["interrupted"] is True
