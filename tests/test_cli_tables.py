@@ -239,3 +239,21 @@ def test_options_of_tables_are_refused_for_other_formats(tmp_path, asked):
     result = run("fit", tmp_path / "a.svm", "--alpha", 1, *asked)
     assert result.exit_code == 2
     assert f"{asked[0]} {asked[1]} is for tables only; it does not apply to" in result.output
+
+
+def test_columns_of_another_scale_are_told_of_unless_standardised(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": rng.choice(["a", "b", "c"], 200), "price": rng.normal(100, 30, 200).round(2)})
+    frame["small"] = rng.normal(0, 1, 200).round(3)
+    frame["y"] = rng.integers(0, 2, 200)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.drop(columns="site").to_csv(tmp_path / "numbers.csv", index=False)
+    frame.drop(columns=["site", "price"]).to_csv(tmp_path / "one.csv", index=False)
+    said = good("fit", tmp_path / "a.csv", "--alpha", 0.1).stderr
+    assert f"column price (standard deviation {frame['price'].std(ddof=0):.3g}) varies far more" in said
+    assert "--standardize puts all columns on one scale" in said
+    for more in (("a.csv", "--standardize"), ("a.csv", "--quiet"), ("numbers.csv",), ("one.csv",)):
+        assert "varies far more" not in good("fit", tmp_path / more[0], "--alpha", 0.1, *more[1:]).stderr
+    frame["price"] *= 10
+    frame.drop(columns="site").to_csv(tmp_path / "numbers.csv", index=False)
+    assert "column price" in good("cv", tmp_path / "numbers.csv", "--alphas", 5).stderr

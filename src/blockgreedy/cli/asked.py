@@ -200,8 +200,12 @@ class ProblemOptions(DataOptions):
         settings |= {"loss": loss, "fit_intercept": self.with_intercept}
         with warnings_as_lines(UserWarning):
             problem = Problem(dataset.X, dataset.y, alpha=alpha, **settings)
-        if remark and not getattr(self, "quiet", False):
+        quiet = getattr(self, "quiet", False)
+        if remark and not quiet:
             note(remark)
+        large = {} if self.standardize or quiet else large_columns(dataset)
+        if large:
+            note(scale_advice(large))
         return problem
 
 
@@ -240,6 +244,41 @@ def codes_advice(columns: Sequence[str]) -> str:
         f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'looks' if one else 'look'} like codes of "
         f"categories, but {'is' if one else 'are'} taken as numbers. If {'it is' if one else 'they are'} "
         f"categories: --categorical {shlex.quote(','.join(shown))}"
+    )
+
+
+def large_columns(dataset: Dataset) -> dict[str, float]:
+    """Columns of numbers of a table that vary far more than its other columns, with their standard deviations.
+
+    Beside features of categories, whose standard deviation is at most 0.5, that is more than 5; in a table of numbers
+    alone, more than 100 times that of the column that varies least. Columns that look like codes are another matter.
+    """
+    X, encoding = dataset.X, dataset.encoding
+    if encoding is None or getattr(X, "format", "") != "csr":
+        return {}
+    at = {columns[0]: first for columns, first, _ in encoding.groups if len(columns) == 1}
+    names = [source.name for source in encoding.columns if source.categories is None]
+    is_number = np.zeros(X.shape[1], dtype=bool)
+    is_number[[at[name] for name in names]] = True
+    chosen = is_number[X.indices]
+    columns, values = X.indices[chosen], np.asarray(X.data[chosen], dtype=np.float64)
+    mean, square = (np.bincount(columns, part, X.shape[1]) / X.shape[0] for part in (values, values**2))
+    deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+    found = {name: float(deviation[at[name]]) for name in names}
+    varying = [value for value in found.values() if value > 0]
+    least = 5.0 if not is_number.all() else 100 * min(varying, default=math.inf)
+    return {name: value for name, value in found.items() if value > least and name not in dataset.code_columns}
+
+
+def scale_advice(columns: Mapping[str, float]) -> str:
+    """Of columns that vary far more than others: the penalty hardly touches them."""
+    shown = [f"{name} (standard deviation {value:.3g})" for name, value in list(columns.items())[:_ADVISED]]
+    more = f" and {len(columns) - _ADVISED} more" if len(columns) > _ADVISED else ""
+    one = len(columns) == 1
+    return (
+        f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'varies' if one else 'vary'} far more than the "
+        f"other features, so that the penalty hardly affects {'it' if one else 'them'}, and alpha_max is usually set by "
+        f"{'it' if one else 'them'}. --standardize puts all columns on one scale"
     )
 
 
