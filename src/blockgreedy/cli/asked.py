@@ -277,8 +277,8 @@ def scale_advice(columns: Mapping[str, float]) -> str:
     one = len(columns) == 1
     return (
         f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'varies' if one else 'vary'} far more than the "
-        f"other features, so that the penalty hardly affects {'it' if one else 'them'}, and alpha_max is usually set by "
-        f"{'it' if one else 'them'}. --standardize puts all columns on one scale"
+        f"other features, so that the penalty hardly affects {'it' if one else 'them'}, and alpha_max is usually "
+        f"set by {'it' if one else 'them'}. --standardize puts all columns on one scale"
     )
 
 
