@@ -20,7 +20,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import app
+from blockgreedy.cli import app, shell
 from blockgreedy.cli.fit import FitOptions
 from blockgreedy.data import text_like
 from blockgreedy.losses import LOSSES
@@ -120,7 +120,7 @@ def test_summary_shows_problem_method_and_result(npz):
         "null model",
     ):
         assert shown in result.stdout
-    assert result.stderr == "Note: --method shotgun fits no intercept; the default method does\n"
+    assert result.stderr == "Note: --method shotgun cannot fit an intercept; the default method (auto) fits one\n"
 
 
 def test_summary_of_the_default_method_has_no_blocks_and_an_intercept_unless_refused(dataset, npz):
@@ -215,27 +215,31 @@ def test_exactly_one_alpha_is_needed(npz, alphas):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--update", "add"), "update='add' is a setting of the paper's family, which method='auto' does not have"),
-        (("--atomic",), "atomic=True is a setting of the paper's family"),
-        (("--per-block", 0), "per_block=0 is a setting of the paper's family"),
-        (("--on-divergence", "stop"), "on_divergence='stop' is a setting of the paper's family"),
-        (("--partition", "random"), "partition='random' with method='auto' must be a Partition"),
-        ((*FAMILY, "--per-block", 0), "per_block=0 must be"),
-        ((*FAMILY, "--partition", "x"), "partition='x' is not known"),
-        ((*FAMILY, "--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
-        ((*FAMILY, "--intercept"), "method='thread-greedy' does not support fit_intercept; use method='auto'"),
-        (("--blocks", 0), "n_blocks=0 must be a whole number from 1"),
-        (("--method", "scd", "--blocks", 5), "fixes n_blocks at 400"),
-        (("--tol", -1), "tol=-1.0 must be"),
-        (("--threads", 0), "n_threads=0 must be"),
-        (("--max-seconds", 0), "max_seconds=0.0 must be above 0"),
-        (("--l2", "nan"), "l2=nan must be a finite number"),
-        (("--loss", "huber", "--huber-delta", 0), "huber_delta=0.0 must be"),
-        ((*FAMILY, "--atomic"), "atomic=True needs update='add'"),
+        (("--update", "add"), "--update add is not for --method auto, the default"),
+        (("--atomic",), "--atomic is not for --method auto, the default"),
+        (("--per-block", 0), "--per-block 0 is not for --method auto, the default"),
+        (("--on-divergence", "stop"), "--on-divergence stop is not for --method auto, the default"),
+        (("--partition", "random"), "--partition random with --method auto must be a Partition"),
+        ((*FAMILY, "--per-block", 0), "--per-block 0 must be"),
+        ((*FAMILY, "--partition", "x"), "--partition x is not known"),
+        ((*FAMILY, "--blocks", 0), "--blocks 0 must be a whole number from 1 to 400"),
+        ((*FAMILY, "--intercept"), "--method thread-greedy does not support fit_intercept; use --method auto"),
+        (("--blocks", 0), "--blocks 0 must be a whole number from 1"),
+        (
+            ("--method", "scd", "--blocks", 5),
+            "--method scd needs --blocks 400, got --blocks 5; use --method block-greedy",
+        ),
+        (("--tol", -1), "--tol -1.0 must be"),
+        (("--threads", 0), "--threads 0 must be"),
+        (("--max-seconds", 0), "--max-seconds 0.0 must be above 0"),
+        (("--l2", "nan"), "--l2 nan must be a finite number"),
+        (("--loss", "huber", "--huber-delta", 0), "--huber-delta 0.0 must be"),
+        ((*FAMILY, "--atomic"), "--atomic needs --update add"),
+        (("--holdout", 0.2, "--seed", -3), "--seed -3 must be a whole number from 0"),
         (("--trace", "no/such/folder/t.csv"), "--trace must name a file in an existing folder"),
     ],
 )
-def test_a_wrong_value_exits_with_2_and_the_library_s_sentence(npz, arguments, message):
+def test_a_wrong_value_exits_with_2_and_a_sentence_in_options(npz, arguments, message):
     result = fit(npz, "--alpha", 0.01, "--quiet", *arguments)
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith("Error: ")
@@ -310,7 +314,8 @@ def test_the_loss_follows_the_labels_and_is_said(dataset, tmp_path):
     words = np.where(dataset.y > 0, "spam", "ham")
     assert fitted("words.npz", words) == (
         "logistic",
-        "Note: the labels have two values, ham and spam: logistic loss (--loss squared: take them as numbers)\n",
+        "Note: the labels have two values, ham and spam, so a logistic regression is fitted (--loss squared fits a "
+        "regression)\n",
     )
     assert fitted("numbers.npz", rng.normal(size=300))[0] == "squared"
     loss, said = fitted("five.npz", np.arange(300) % 5)
@@ -365,7 +370,7 @@ def test_options_that_cannot_be_parsed_exit_with_2(npz, arguments):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("absent.npz", None, "must name an existing file"),
+        ("absent.npz", None, "there is no file"),
         ("broken.npz", b"not a zip", "is not an .npz file"),
         ("broken.svm", b"1 a:b\n", "line 1, column 3: expected a feature"),
         ("data.xyz", b"", "must end in .npz"),
@@ -509,3 +514,26 @@ def _wait_until_it_iterates(process):
             return
         time.sleep(0.05)
     raise AssertionError(f"the process did not get going: {process.communicate()}")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("n_threads=0 must be", "--threads 0 must be"),
+        ("drop=['a', 'b c'] is", "--drop 'a,b c' is"),
+        ("leave it out (drop='when')", "leave it out (--drop when)"),
+        ("fill them (fill='alpha=median')", "fill them (--fill alpha=median)"),
+        ("drop: t.csv has no column 'alpha='", "--drop: t.csv has no column 'alpha='"),
+        ("atomic=True needs update='add'", "--atomic needs --update add"),
+        ("Name it with target=… here", "Name it with --target … here"),
+        ("'runs/alpha=3.csv' and inner_tol=1 and alpha = 2", "'runs/alpha=3.csv' and inner_tol=1 and alpha = 2"),
+    ],
+)
+def test_arguments_of_the_library_are_named_as_options(said, expected):
+    shell._OPTIONS.set(shell._option_names(FitOptions))
+    assert shell.in_options(said) == expected
+
+
+def test_help_is_wrapped_by_the_terminal_alone():
+    lines = [line.strip() for line in fit("--help").stdout.splitlines()]
+    assert any(line.startswith("If the labels have two values") and len(line) > 150 for line in lines)

@@ -79,12 +79,16 @@ def test_make_says_what_it_wrote(tmp_path):
         (("words", "--out", "a.npz"), 2, "'words' is not one of"),
         (("text", "--out", "a.csv"), 2, "path must end in .npz, or .svm"),
         (("text", "--out", "nowhere/a.npz"), 1, "existing folder"),
-        (("text", "--scale", 0.1, "--out", "a.npz"), 2, "--scale is for the paper's shapes"),
-        (("reuters", "--samples", 9, "--out", "a.npz"), 2, "--samples is for text and kdda"),
-        (("kdda", "--samples", 9, "--scale", 1, "--out", "a.npz"), 2, "--samples and --scale exclude each other"),
-        (("kdda", "--samples", 500, "--out", "a.npz"), 2, "kdda takes --scale, or --samples, --features"),
+        (("text", "--scale", 0.1, "--out", "a.npz"), 2, "--scale is not for text"),
+        (("reuters", "--samples", 9, "--out", "a.npz"), 2, "--samples is only for text and kdda"),
+        (("kdda", "--samples", 9, "--scale", 1, "--out", "a.npz"), 2, "--samples and --scale cannot be combined"),
+        (
+            ("kdda", "--samples", 500, "--out", "a.npz"),
+            2,
+            "kdda needs either --scale, or all of --samples, --features",
+        ),
         (("text", "--samples", 3, "--out", "a.npz"), 2, "n_samples must be an integer between"),
-        (("text", "--out", "a.svm", "--index-base", 2), 2, "index_base=2 must be 0 or 1"),
+        (("text", "--out", "a.svm", "--index-base", 2), 2, "--index-base 2 must be 0 or 1"),
     ],
 )
 def test_make_tells_wrong_use(tmp_path, monkeypatch, arguments, code, sentence):
@@ -157,10 +161,10 @@ def test_the_picture_is_a_png(npz, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("missing.svm",), 1, "path must name an existing file, got 'missing.svm'"),
+        (("missing.svm",), 1, "there is no file 'missing.svm'"),
         (("bad.svm",), 1, "bad.svm, line 2, column"),
         (("good.svm", "--picture", "a.jpg"), 2, "--picture must end in .png"),
-        (("good.svm", "good.svm", "--picture", "a.png"), 2, "--picture is of one file, got 2"),
+        (("good.svm", "good.svm", "--picture", "a.png"), 2, "--picture takes one data file, got 2"),
     ],
 )
 def test_info_tells_what_is_wrong(tmp_path, monkeypatch, arguments, code, sentence):
@@ -204,7 +208,7 @@ def test_convert_knows_both_bases(tmp_path):
     assert (tmp_path / "b.svm").read_text() == "1 2:5 3:7\n"
     result = good("convert", tmp_path / "a.svm", tmp_path / "b.svm", "--index-base", 0, "--out-index-base", 0)
     assert (tmp_path / "b.svm").read_text() == "1 1:5 2:7\n"
-    assert "Note: no row has the feature 0" in result.stderr
+    assert "Note: feature 0 occurs in no row" in result.stderr
 
 
 def test_convert_takes_matrices_without_labels(tmp_path):
@@ -223,10 +227,10 @@ def test_convert_says_what_it_wrote(npz, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("missing.svm", "a.npz"), 1, "path must name an existing file, got 'missing.svm'"),
+        (("missing.svm", "a.npz"), 1, "there is no file 'missing.svm'"),
         (("bad.svm", "a.npz"), 1, "bad.svm, line 2, column"),
         (("good.svm", "a.parquet"), 2, "path must end in .npz, or .svm"),
-        (("good.svm", "a.svm", "--out-index-base", 3), 2, "index_base=3 must be 0 or 1"),
+        (("good.svm", "a.svm", "--out-index-base", 3), 2, "--out-index-base 3 must be 0 or 1"),
         (("words.csv", "a.svm"), 1, "y holds text ('no')"),
     ],
 )

@@ -233,8 +233,11 @@ def test_scores_of_regression(folder):
         (["fit", "train.svm", "--alpha", 1, "--model", "no/m.npz"], "--model must name a file in an existing folder"),
         (["fit", "train.svm", "--alpha", 1, "--index-base", "2"], "Invalid value for '--index-base'"),
         (["fit", "train.svm", "--alpha", 1, "--dtype", "int8"], "Invalid value for '--dtype'"),
-        (["path", "train.svm", "--alphas", 0], "n_alphas=0"),
-        (["cv", "train.svm", "--loss", "huber"], "--loss huber: cross-validation is for squared and logistic"),
+        (["path", "train.svm", "--alphas", 0], "--alphas 0 must"),
+        (
+            ["cv", "train.svm", "--loss", "huber"],
+            "--loss huber: cross-validation takes only the losses squared and logistic",
+        ),
         (["cv", "train.svm", "--selection", "best"], "Invalid value for '--selection'"),
         (["predict", "model.npz", "train.svm", "--what", "classes"], "Invalid value for '--what'"),
         (["predict", "model.npz", "train.svm", "--out", "p.txt"], "--out must end in .csv or .parquet"),

@@ -73,8 +73,8 @@ def test_the_picture_is_a_png(data, tmp_path):
     ("arguments", "code", "sentence"),
     [
         (("--kind", "sorted"), 2, "Invalid value for '--kind'"),
-        (("--blocks", 0), 2, "n_blocks=0 must be a whole number"),
-        (("--blocks", 401), 2, "n_blocks=401 must be a whole number"),
+        (("--blocks", 0), 2, "--blocks 0 must be a whole number"),
+        (("--blocks", 401), 2, "--blocks 401 must be a whole number"),
         (("--blocks", 4, "--out", "blocks.txt"), 2, "--out must end in .npz"),
         (("--blocks", 4, "--out", "nowhere/blocks.npz"), 2, "existing folder"),
         (("--blocks", 4, "--picture", "blocks.jpg"), 2, "--picture must end in .png"),

@@ -74,7 +74,7 @@ def test_fit_scores_rows_that_were_left_out(folder):
     assert "The model was fitted on the other 400 rows." in text
     for words in ("AUC (ROC)", "average precision", "log loss", "Brier score", "constant prediction"):
         assert words in text
-    assert "has seen these rows" not in text
+    assert "are optimistic" not in text
     other = json.loads(run("fit", folder / "text.npz", *LOGISTIC, *options, "--seed", 4, "--json").stdout)
     assert other["quality"]["scores"] != scores
 
@@ -84,7 +84,7 @@ def test_fit_without_holdout_says_that_its_scores_are_those_of_the_rows_it_has_s
     result = run("fit", folder / "numbers.npz", "--alpha-ratio", 0.05, "--intercept", "--model", model)
     assert result.exit_code == 0, result.output
     assert "Scores on the rows the model was fitted on (300 rows)" in result.stdout
-    assert "The model has seen these rows: new rows will score worse. --holdout 0.2" in result.stdout
+    assert "These scores are optimistic, because the model was fitted on the same rows." in result.stdout
     fitted, data = bg.Model.load(model), bg.load(folder / "numbers.npz")
     assert fitted.quality.rows == "the rows the model was fitted on"
     assert list(fitted.quality.scores) == ["r2", "mae", "rmse"]
@@ -165,12 +165,12 @@ def test_a_path_recommends_alphas_that_predict_can_use(folder):
     result = run("predict", model, folder / "numbers.npz", "--alpha", "bic", "--what", "decision")
     assert result.exit_code == 0, result.output
     k = path.recommended("bic")
-    assert f"alpha {path.alphas[k]:.6g}, the choice of BIC: {path.nonzeros[k]} nonzero weights" in result.stderr
+    assert f"alpha {path.alphas[k]:.6g} (lowest BIC): {path.nonzeros[k]} nonzero weights" in result.stderr
     found = [float(line) for line in result.stdout.splitlines()[1:]]
     assert found == pytest.approx((data.X @ path.coef(k) + path.intercepts[k]).tolist())
     result = run("predict", model, folder / "numbers.npz")
     assert result.exit_code == 2
-    assert "choose one with --alpha and a number, or aic, bic, ebic" in result.stderr
+    assert "choose one with --alpha (a number, or aic, bic, ebic)" in result.stderr
 
 
 def test_losses_without_a_likelihood_get_no_recommendation(folder):
@@ -216,7 +216,7 @@ def test_rows_of_one_class_are_scored_without_auc(folder, logistic):
     bg.save(bg.Dataset(data.X[rows], data.y[rows]), folder / "ones.npz")
     result = run("predict", logistic, folder / "ones.npz", "--score")
     assert result.exit_code == 0, result.output
-    assert "All of these rows are of one class: there is no AUC." in result.stdout
+    assert "All of these rows are of one class, so there is no AUC" in result.stdout
     bg.save(bg.Dataset(data.X, np.where(rows, 2, 1)), folder / "others.npz")
     result = run("predict", logistic, folder / "others.npz", "--score")
     assert result.exit_code == 1

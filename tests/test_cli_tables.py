@@ -162,8 +162,12 @@ def test_info_describes_every_column(folder):
 
 def test_info_describes_a_table_that_cannot_be_fitted(folder):
     result = good("data", "info", folder / "train.csv")
-    assert "Advice: numbers are missing in price. Fill them (--fill price=median) or --drop them." in result.stdout
-    assert "Note: the table cannot be fitted as it stands" in result.stderr
+    assert (
+        "Advice: values are missing in price. Fill them (--fill price=median), or leave the column out (--drop)."
+        in result.stdout
+    )
+    assert "Note: with these options the table cannot be fitted" in result.stderr
+    assert "fill them (--fill price=median), or leave the column out (--drop price)" in result.stderr
     facts = json.loads(good("data", "info", folder / "train.csv", "--json").stdout)
     assert "column 'price'" in facts["error"]
     price = next(column for column in facts["table"] if column["name"] == "price")
@@ -185,18 +189,18 @@ def test_info_says_how_many_columns_it_does_not_show(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--categorical", "nope"), "categorical: {path} has no column 'nope'; its columns are a, b"),
-        (("--categorical", "y"), "categorical: {path} takes the labels from column 'y'"),
-        (("--drop", "no*"), "drop: no column of {path} fits 'no*'"),
-        (("--cross", "a"), "cross='a' must be two or more columns"),
-        (("--cross", "a,nope", "--categorical", "a"), "cross: {path} has no column 'nope'"),
-        (("--cross", "a,b"), "cross: column 'a' of {path} holds numbers; name it in categorical too"),
+        (("--categorical", "nope"), "--categorical: {path} has no column 'nope'; its columns are a, b"),
+        (("--categorical", "y"), "--categorical: column 'y' of {path} holds the labels; its other columns are a, b"),
+        (("--drop", "no*"), "--drop: no column of {path} matches 'no*'"),
+        (("--cross", "a"), "--cross a is not a cross; accepted are two or more column names"),
+        (("--cross", "a,nope", "--categorical", "a"), "--cross: {path} has no column 'nope'"),
+        (("--cross", "a,b"), "--cross: column 'a' of {path} holds numbers; add --categorical a"),
         (("--cross", "all:9"), "'9' must be 2 or 3"),
-        (("--fill", "nope=1"), "fill: {path} has no column 'nope'"),
-        (("--fill", "often"), "'often' is no value to fill in"),
-        (("--min-count", "0"), "min_count=0 must be a whole number of at least 1"),
-        (("--target", "nope"), "target='nope' is no column of {path}; its columns are a, b, y"),
-        (("--drop", "y"), "drop: {path} takes the labels from column 'y'"),
+        (("--fill", "nope=1"), "--fill: {path} has no column 'nope'"),
+        (("--fill", "often"), "'often' is not a value to fill in"),
+        (("--min-count", "0"), "--min-count 0 must be a whole number of at least 1"),
+        (("--target", "nope"), "--target nope is not a column of {path}; its columns are a, b, y"),
+        (("--drop", "y"), "--drop: column 'y' of {path} holds the labels"),
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "arrow"])
@@ -234,4 +238,22 @@ def test_options_of_tables_are_refused_for_other_formats(tmp_path, asked):
     (tmp_path / "a.svm").write_text("1 1:1\n-1 2:1\n")
     result = run("fit", tmp_path / "a.svm", "--alpha", 1, *asked)
     assert result.exit_code == 2
-    assert "is for tables; it says nothing of" in result.output
+    assert f"{asked[0]} {asked[1]} is for tables only; it does not apply to" in result.output
+
+
+def test_columns_of_another_scale_are_told_of_unless_standardised(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"site": rng.choice(["a", "b", "c"], 200), "price": rng.normal(100, 30, 200).round(2)})
+    frame["small"] = rng.normal(0, 1, 200).round(3)
+    frame["y"] = rng.integers(0, 2, 200)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.drop(columns="site").to_csv(tmp_path / "numbers.csv", index=False)
+    frame.drop(columns=["site", "price"]).to_csv(tmp_path / "one.csv", index=False)
+    said = good("fit", tmp_path / "a.csv", "--alpha", 0.1).stderr
+    assert f"column price (standard deviation {frame['price'].std(ddof=0):.3g}) varies far more" in said
+    assert "--standardize puts all columns on one scale" in said
+    for more in (("a.csv", "--standardize"), ("a.csv", "--quiet"), ("numbers.csv",), ("one.csv",)):
+        assert "varies far more" not in good("fit", tmp_path / more[0], "--alpha", 0.1, *more[1:]).stderr
+    frame["price"] *= 10
+    frame.drop(columns="site").to_csv(tmp_path / "numbers.csv", index=False)
+    assert "column price" in good("cv", tmp_path / "numbers.csv", "--alphas", 5).stderr

@@ -194,16 +194,16 @@ def test_crosses_are_of_the_columns_that_are_named(three, cross, expected):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"cross": "a"}, "cross='a' must be two or more columns"),
+        ({"cross": "a"}, "cross='a' is not a cross"),
         ({"cross": "a,a"}, "cross='a,a' names a column twice"),
         ({"cross": "all:4"}, "cross='all:4': '4' must be 2 or 3"),
         ({"cross": "a,nope"}, "cross: the table has no column 'nope'; its columns are a, b, c, x"),
-        ({"cross": "a,x"}, "cross: column 'x' holds numbers; name it in categorical"),
+        ({"cross": "a,x"}, "cross: column 'x' holds numbers; add categorical="),
         (
             {"cross": "a,b", "categorical": "a"},
-            "cross: column 'b' of the table holds numbers; name it in categorical",
+            "cross: column 'b' of the table holds numbers; add categorical=",
         ),
-        ({"cross": "a,b", "drop": "b"}, "cross: the table is read without the dropped column 'b'"),
+        ({"cross": "a,b", "drop": "b"}, "cross: column 'b' of the table is dropped"),
         (
             {"cross": "all:3", "categorical": "a,b"},
             "cross=all:3 needs at least 3 categorical columns, and there are 2",

@@ -283,7 +283,7 @@ def test_unknown_extension_is_refused_with_the_accepted_ones(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["none.npz", "none.svm", "none.txt.gz"])
 def test_missing_file_is_named(tmp_path, name):
-    with pytest.raises(FileNotFoundError, match=f"path must name an existing file, got '.*{name}'"):
+    with pytest.raises(FileNotFoundError, match=f"there is no file '.*{name}'"):
         load(tmp_path / name)
 
 
@@ -300,7 +300,7 @@ def test_npz_faults_are_told_apart(tiny, tmp_path):
         load(path)
     with path.open("wb") as file:
         np.save(file, np.ones(3))
-    with pytest.raises(ValueError, match=r"is not an \.npz file but a single array"):
+    with pytest.raises(ValueError, match=r"holds a single array"):
         load(path)
 
 

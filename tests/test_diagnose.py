@@ -212,10 +212,10 @@ def test_centred_columns_have_no_bound_by_rows(npz):
     ("arguments", "message"),
     [
         (("--kinds", "random,sorted"), "--kinds has 'sorted'; accepted are random"),
-        (("--blocks", 0), "n_blocks=0 must be a whole number from 1 to 400"),
-        (("--blocks", 4, "--blocks-per-iter", 5), "blocks_per_iter=5 must be a whole number from 1 to 4"),
-        (("--threads", 0), "n_threads=0 must be a whole number from 1 to 1024"),
-        (("--budget", -1), "budget=-1.0 must be a number of at least 0"),
+        (("--blocks", 0), "--blocks 0 must be a whole number from 1 to 400"),
+        (("--blocks", 4, "--blocks-per-iter", 5), "--blocks-per-iter 5 must be a whole number from 1 to 4"),
+        (("--threads", 0), "--threads 0 must be a whole number from 1 to 1024"),
+        (("--budget", -1), "--budget -1.0 must be a number of at least 0"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(npz, arguments, message):

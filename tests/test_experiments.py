@@ -88,7 +88,7 @@ def test_generated_sets_are_called_generated():
     problem, found = prepare(Source("realsim", scale=0.005), raw=False, seed=0, n_threads=1)
     assert (problem.n_samples, found.generated, found.origin) == (362, True, "generated look-alike")
     html = make_page(Results(sets=[found])).html()
-    assert "realsim is generated: only its shape resembles the real set." in html
+    assert "realsim is generated: only its size and sparsity resemble the real set." in html
 
 
 def test_columns_get_unit_norm_unless_raw_and_empty_ones_stay(tmp_path):
@@ -252,7 +252,7 @@ def test_page_of_made_up_results_has_all_sections_and_their_numbers():
     assert "19,473" in html  # the paper's
     assert "Interrupted" not in html
     made.interrupted = True
-    assert "This run was stopped before its end" in make_page(made).html()
+    assert "This run was interrupted" in make_page(made).html()
 
 
 def test_the_paper_s_table_has_its_numbers_beside_ours():

@@ -142,7 +142,9 @@ def test_what_breaks_off_goes_on_where_it_was(server, cache, small):
 def test_a_download_is_resumed_by_the_next_call(server, cache, small, monkeypatch):
     monkeypatch.setattr(download, "_ATTEMPTS", 1)
     server.behaviour["breaks"] = [1000]
-    with pytest.raises(OSError, match=r"broke off 1 times in a row \(1,000 of .* bytes came\); 1,000 bytes are kept"):
+    with pytest.raises(
+        OSError, match=r"broke off 1 times in a row \(1,000 of .* bytes were received\); 1,000 bytes are kept"
+    ):
         bg.data.fetch("small")
     assert (cache / "small.svm.bz2.part").stat().st_size == 1000
     assert not (cache / "small.svm.bz2").exists()
@@ -211,7 +213,7 @@ def test_a_missing_file_is_an_error_at_once(server, cache, small):
 def test_no_server_is_an_error_that_names_the_address(server, cache, monkeypatch):
     publish(server, monkeypatch, "gone", "gone", b"1 1:1\n", 1, 1)
     monkeypatch.setitem(SETS, "gone", PublicSet("gone", "http://127.0.0.1:9/binary/gone", 1, 1))
-    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:9/binary/gone broke off .*refused.*nothing came"):
+    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:9/binary/gone broke off .*refused.*nothing was received"):
         bg.data.fetch("gone")
 
 
@@ -222,7 +224,9 @@ def test_a_published_checksum_is_compared(server, cache, monkeypatch, algorithm)
     publish(server, monkeypatch, "right", "right.bz2", PACKED, 20_000, 8, checksum=right)
     publish(server, monkeypatch, "wrong", "wrong.bz2", PACKED, 20_000, 8, checksum=wrong)
     assert bg.data.fetch("right").read_bytes() == PACKED
-    with pytest.raises(ValueError, match=rf"another checksum than {wrong}, the published one; it was not kept"):
+    with pytest.raises(
+        ValueError, match=rf"does not have the checksum {wrong} \(the published one\), so it was not kept"
+    ):
         bg.data.fetch("wrong")
     assert left_in(cache) == ["right.svm.bz2", "right.svm.bz2.json"]  # nothing that a next call could go on with
 
@@ -241,7 +245,7 @@ def test_another_file_than_the_first_download_is_refused(server, cache, small):
     path.unlink()
     server.files["/binary/small.bz2"] = bz2.compress(b"1 1:1\n")
     with pytest.raises(
-        ValueError, match=r"another checksum than sha256:.*that of the first download; it was not kept"
+        ValueError, match=r"does not have the checksum sha256:.* \(that of the first download\), so it was not kept"
     ):
         bg.data.fetch("small")
     assert not path.exists()
@@ -260,7 +264,7 @@ def test_a_broken_note_is_written_anew(server, cache, small, note):
 
 def test_other_numbers_than_the_published_ones_are_told_once(server, cache, monkeypatch):
     publish(server, monkeypatch, "odd", "odd.bz2", PACKED, 20_001, 7, 40_002)
-    with pytest.warns(UserWarning, match="odd is not as published") as told:
+    with pytest.warns(UserWarning, match="odd differs from the published description") as told:
         bg.data.fetch("odd")
     assert [str(warning.message).split(": ")[1] for warning in told] == [
         "20,000 rows, not 20,001",
@@ -289,7 +293,9 @@ def test_counts_are_those_of_another_reader(tmp_path, rng):
 
 
 def test_an_unknown_name_is_refused_with_those_close_to_it(cache):
-    with pytest.raises(ValueError, match=r"name='news20' is no set .*did you mean news20\.binary\?.*real-sim"):
+    with pytest.raises(
+        ValueError, match=r"name='news20' is not a data set .*did you mean news20\.binary\?.*real-sim"
+    ):
         bg.data.fetch("news20")
 
 
@@ -326,7 +332,7 @@ def test_the_command_tells_of_other_numbers_than_the_published_ones(server, cach
     publish(server, monkeypatch, "odd", "odd.bz2", PACKED, 20_001, 8)
     result = run("odd")
     assert result.exit_code == 0
-    assert "Note: odd is not as published: 20,000 rows, not 20,001" in result.stderr
+    assert "Note: odd differs from the published description: 20,000 rows, not 20,001" in result.stderr
 
 
 def test_the_list_shows_what_is_here(server, cache, small):
@@ -341,7 +347,10 @@ def test_the_list_shows_what_is_here(server, cache, small):
 
 
 def test_wrong_use_is_told_before_any_download(server, cache, small):
-    for arguments, sentence in ((("small", "smell"), "name='smell' is no set"), ((), "name a set to fetch")):
+    for arguments, sentence in (
+        (("small", "smell"), "name='smell' is not a data set"),
+        ((), "name a data set to fetch"),
+    ):
         result = run(*arguments)
         assert result.exit_code == 2
         assert sentence in result.output

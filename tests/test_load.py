@@ -276,7 +276,9 @@ def test_faults_of_matrices_are_told(mtx, tmp_path):
     for name, sentence in cases.items():
         with pytest.raises((ValueError, FileNotFoundError), match=sentence):
             bg.load(path, target=tmp_path / name)
-    with pytest.raises(ValueError, match=r"a\.mtx holds a matrix without labels: name their file with target="):
+    with pytest.raises(
+        ValueError, match=r"a\.mtx holds a matrix without labels; name the file of the labels .* with target="
+    ):
         bg.load(path)
 
 

@@ -156,7 +156,7 @@ def test_certificate_is_that_of_the_weights(data, fit, pages):
 def test_page_says_what_became_of_a_fit_that_did_not_converge(fit, status):
     text = words(model_page(replace(fit, statuses=(status,), trace=None)))
     assert f"Status: {status}. " in text
-    assert f"! Not converged {status}; still" in text
+    assert f"! Not converged {status}; even so" in text
     assert "Proven" not in text
 
 

@@ -103,11 +103,11 @@ def test_configuration_says_what_ran_and_names_no_place(out):
     ("arguments", "message"),
     [
         (("--data-dir", "no/such/folder"), "must name an existing folder, got 'no/such/folder'"),
-        (("--seconds", 0), "seconds=0.0 must be a number above 0"),
-        (("--seconds", "nan"), "seconds=nan must be a number above 0"),
+        (("--seconds", 0), "--seconds 0.0 must be a number above 0"),
+        (("--seconds", "nan"), "--seconds nan must be a number above 0"),
         (("--sets", "moon"), "'moon' is no known set; accepted are"),
-        (("--threads", 0), "n_threads"),
-        (("--seed", -1), "seed=-1 must be a whole number"),
+        (("--threads", 0), "--threads 0 must be"),
+        (("--seed", -1), "--seed -1 must be a whole number"),
     ],
 )
 def test_wrong_use_exits_with_2_and_one_sentence(arguments, message, tmp_path):
@@ -155,5 +155,5 @@ def test_ctrl_c_writes_the_page_with_what_there_is(tmp_path):
     assert process.returncode == 3
     assert said.startswith("interrupted; the page of the finished runs: ")
     html = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert "This run was stopped before its end" in html
+    assert "This run was interrupted" in html
     assert json.loads((tmp_path / "out" / "config.json").read_text())["interrupted"] is True

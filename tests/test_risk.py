@@ -164,7 +164,7 @@ def test_the_command_line_can_ask_for_the_spectral_radius(tmp_path):
 def test_wrong_settings_of_the_trace_are_refused():
     with pytest.raises(ValueError, match="trace_spectral_radius=1 must be True or False"):
         bg.solve(copies(2), "thread-greedy", trace_spectral_radius=1)
-    with pytest.raises(ValueError, match="trace_spectral_radius=True is a setting of the paper's family"):
+    with pytest.raises(ValueError, match="trace_spectral_radius=True is not for method='auto', the default"):
         bg.solve(copies(2), trace_spectral_radius=True)
 
 

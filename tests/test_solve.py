@@ -111,10 +111,10 @@ def test_zeros_are_exact_and_the_box_is_kept(rng, method):
             {"method": "block-greedy", "n_blocks": 4, "blocks_per_iter": 5},
             "blocks_per_iter=5 must be a whole number from 1 to 4",
         ),
-        ({"method": "scd", "n_blocks": 4}, "method='scd' fixes n_blocks at 40, got 4"),
+        ({"method": "scd", "n_blocks": 4}, "method='scd' needs n_blocks=40, got n_blocks=4"),
         (
             {"method": "thread-greedy", "blocks_per_iter": 2},
-            "method='thread-greedy' fixes blocks_per_iter at 32, got 2",
+            "method='thread-greedy' needs blocks_per_iter=32, got blocks_per_iter=2",
         ),
         ({"per_block": 0}, "per_block=0 must be"),
         ({"update": "jacobi"}, "update='jacobi' is not known; use one of 'add', 'line-search', 'sweep', 'joint'"),

@@ -208,7 +208,7 @@ def test_width_and_base_can_be_given(folder):
     assert load_text(folder, "1 1:1\n", index_base=0).X.shape == (1, 2)
     with pytest.raises(ValueError, match="line 2, column 3: expected a feature index of at least 1"):
         load_text(folder, "1 1:1\n1 0:1\n", index_base=1)
-    with pytest.raises(ValueError, match="has a feature 11, beyond n_features=10"):
+    with pytest.raises(ValueError, match="has a feature with index 11, which is more than n_features=10 allows"):
         load_text(folder, "1 11:1\n", n_features=10)
     with pytest.raises(ValueError, match="index_base=2 must be 'auto', 0 or 1"):
         load_text(folder, "1 1:1\n", index_base=2)

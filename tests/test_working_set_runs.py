@@ -245,10 +245,10 @@ def test_records_follow_the_asked_seconds():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"update": "add"}, "update='add' is a setting of the paper's family, which method='auto' does not have"),
-        ({"per_block": 1}, "per_block=1 is a setting of the paper's family"),
-        ({"blocks_per_iter": None}, "blocks_per_iter=None is a setting"),
-        ({"on_divergence": "stop"}, "add method='thread-greedy' or another member"),
+        ({"update": "add"}, "update='add' is not for method='auto', the default"),
+        ({"per_block": 1}, "per_block=1 is not for method='auto', the default"),
+        ({"blocks_per_iter": None}, "blocks_per_iter=None is not for method='auto'"),
+        ({"on_divergence": "stop"}, "it needs one of the paper's methods, such as method='thread-greedy'"),
         ({"n_blocks": 0}, "n_blocks=0 must be a whole number from 1"),
         ({"n_blocks": 2.5}, "n_blocks=2.5 must be"),
         ({"n_blocks": 10**6}, "n_blocks=1000000 must be a whole number from 1 to"),

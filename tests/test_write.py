@@ -95,9 +95,11 @@ def test_what_text_does_not_hold_is_told(tmp_path):
     names = np.array(["a", "b", "c", "d"])
     remarks = write(bg.Dataset(X, np.array([1]), names), tmp_path / "a.svm", index_base=0)
     assert len(remarks) == 3
-    assert "the last 2 columns are empty: read it with n_features=4" in remarks[0]
+    assert (
+        "the last 2 columns are empty, and svmlight text does not show that: read it with n_features=4" in remarks[0]
+    )
     assert "index_base=0" in remarks[1]
-    assert "names of features" in remarks[2]
+    assert "names of the features" in remarks[2]
     assert write(bg.Dataset(X, np.array([1]), names), tmp_path / "a.npz") == []
     again = bg.load(tmp_path / "a.svm", index_base=0, n_features=4)
     np.testing.assert_array_equal(again.X.toarray(), X.toarray())

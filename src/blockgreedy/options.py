@@ -150,7 +150,7 @@ def resolve_blocks(
         wanted = n_features if fixed["n_blocks"] == "p" else fixed["n_blocks"]
         if n_blocks is not None and whole("n_blocks", n_blocks, 1) != wanted:
             raise ValueError(
-                f"method={method!r} fixes n_blocks at {wanted}, got {n_blocks}; use method='block-greedy'"
+                f"method={method!r} needs n_blocks={wanted}, got n_blocks={n_blocks}; use method='block-greedy'"
             )
         n_blocks = wanted
     if n_blocks is None:
@@ -160,8 +160,8 @@ def resolve_blocks(
         wanted = n_blocks if fixed["blocks_per_iter"] == "B" else fixed["blocks_per_iter"]
         if blocks_per_iter is not None and whole("blocks_per_iter", blocks_per_iter, 1) != wanted:
             raise ValueError(
-                f"method={method!r} fixes blocks_per_iter at {wanted}, got {blocks_per_iter}; "
-                "use method='block-greedy'"
+                f"method={method!r} needs blocks_per_iter={wanted}, got "
+                f"blocks_per_iter={blocks_per_iter}; use method='block-greedy'"
             )
         blocks_per_iter = wanted
     if blocks_per_iter is None:

@@ -175,7 +175,7 @@
       const left = point().of.length, total = whole(point().nonzeros);
       const kept = left < point().nonzeros ? "the " + whole(left) + " largest of " + total : "all " + total;
       count.textContent = asked ? whole(hits.length) + " of " + kept + " nonzero weights match"
-        : "Searches " + kept + " nonzero weights.";
+        : point().nonzeros === 1 ? "Searches the only nonzero weight." : "Searches " + kept + " nonzero weights.";
     };
     search.addEventListener("input", () => { most = SHOWN; find(); });
     more.addEventListener("click", () => { most *= 4; find(); });

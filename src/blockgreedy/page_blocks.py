@@ -45,13 +45,14 @@ def partition_page(partition: Partition, X: Any, y: Any = None, *, settings: Map
     page.summary.facts(facts)
     part = page.section("Blocks")
     part.text(
-        "Where each thread works on a block of its own, all threads wait for the block with the most nonzero "
-        "entries: the more even the blocks are, the better."
+        "If each thread works on a block of its own, all threads wait for the one whose block has the most nonzero "
+        "entries. The more even the blocks are, the less time is lost."
     )
     if mass is not None:
         part.text(
-            "The gradient mass of a block is its share of |x·y|/‖x‖, summed over its features: how strongly they are "
-            "related to the target. Few nonzero weights are to be expected in a block with a small share."
+            "Gradient mass says how strongly the features of a block are related to the target: it is the sum of "
+            "|x·y|/‖x‖ over the features x of the block, as a share of the sum over all features. Blocks with a "
+            "small share will have few nonzero weights."
         )
     part.figures(*block_pictures(partition, loads, density, mass))
     head = ["block", "features", "nonzeros", "× mean", "density", *([] if mass is None else ["mass"])]

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _BEST = {"roc_auc": "AUC", "r2": "R²", "average_precision": "average precision", "accuracy": "accuracy"}
 _MEANING = {
-    "roc_auc": "chance that a row of the positive class is ranked above one of the other; 0.5 is guessing",
-    "average_precision": "mean precision over all thresholds; the baseline is the share of the positive class",
-    "log_loss": "mean −log of the probability given to the true class",
+    "roc_auc": "probability that a row of the positive class scores higher than a row of the other; 0.5 is guessing",
+    "average_precision": "precision averaged over recall; the baseline is the share of the positive class",
+    "log_loss": "mean of −log(predicted probability of the true class)",
     "brier": "mean squared error of the probabilities",
-    "accuracy": "share of rows whose class is predicted",
-    "r2": "share of the variance that is explained",
+    "accuracy": "share of rows whose class is predicted correctly",
+    "r2": "share of the variance of the target that the model explains",
     "mae": "mean of |observed − predicted|",
     "rmse": "root of the mean of (observed − predicted)²",
 }
@@ -34,12 +34,17 @@ def headline(quality: Quality | None) -> tuple[str, str, str] | None:
     """The score to see first: (name, value, beside what and on which rows)."""
     for name, short in _BEST.items():
         if quality is not None and name in quality.scores:
-            return short, f"{quality.scores[name]:.4g}", f"{_beside(quality, name)}; {quality.rows}"
+            return short, f"{quality.scores[name]:.4g}", f"{_beside(quality, name)}; {_briefly(quality.rows)}"
     return None
 
 
 def _beside(quality: Quality, name: str) -> str:
     return f"baseline {quality.baseline[name]:.3g}" if name in quality.baseline else "no baseline"
+
+
+def _briefly(rows: str) -> str:
+    """Which rows were scored, in words for a narrow tile; the section below has all of them."""
+    return rows.split(", each")[0].split(", by")[0]
 
 
 def quality_section(part: Section, model: Model) -> None:
@@ -53,8 +58,8 @@ def quality_section(part: Section, model: Model) -> None:
     part.text(f"Measured on {quality.n_samples:,} rows: {quality.rows}.")
     if quality.rows.startswith(ON_TRAINING_ROWS):
         part.text(
-            "These scores are optimistic: the model has seen these rows. fit --holdout 0.2 and cv measure on rows "
-            "that it has not seen."
+            "These scores are optimistic, because the model was fitted on the same rows. fit --holdout 0.2 and cv "
+            "score on rows that are left out of the fit."
         )
     rate = quality.baseline.get("base_rate")
     constant = "the mean of the targets" if rate is None else f"the share of the positive class, {rate:.4g}"
@@ -69,7 +74,7 @@ def quality_section(part: Section, model: Model) -> None:
         for name, value in quality.scores.items()
     ]
     part.table(
-        ["score", "this model", "baseline", "better is", "what it is"],
+        ["score", "this model", "baseline", "better if", "meaning"],
         rows,
         "Scores beside the baseline",
         f"Baseline: the best constant prediction, {constant}.",

@@ -96,8 +96,10 @@ def _badge(model: Model, about: Section) -> Badge:
     if proven == n:
         return Badge("Proven", f"{bound}{'' if n == 1 else f', at each of the {n:,} alphas'}", True, about)
     if n == 1:
-        return Badge("Not converged", f"{model.statuses[0]}; still, {bound}", False, about)
-    return Badge("Not converged", f"at {n - proven:,} of {n:,} alphas; still, {bound} at each of them", False, about)
+        return Badge("Not converged", f"{model.statuses[0]}; even so, {bound}", False, about)
+    return Badge(
+        "Not converged", f"at {n - proven:,} of {n:,} alphas; even so, {bound} at each of them", False, about
+    )
 
 
 def _certificate(part: Section, model: Model) -> None:
@@ -105,16 +107,19 @@ def _certificate(part: Section, model: Model) -> None:
     status = next((s for s in model.statuses if s != "converged"), "converged")
     tol = model.settings.get("tol")
     one = len(model) == 1
-    part.text(f"Minimised: the mean {model.loss} loss + alpha · ‖weights‖₁{_l2(model)}.")
+    part.text(f"Minimised: the mean {model.loss} loss + alpha · ‖weights‖₁{_l2(model)}{_standardized(model)}.")
     if math.isfinite(model.gaps[worst]):
         part.text(
             f"The objective is at most {plain_number(model.gaps[worst], 3)} above the true minimum"
-            f"{'' if one else ', at each of the alphas'}. The proof is a point of the dual problem, whose value no "
-            "objective can be below; the difference is the duality gap. The relative gap is the gap divided by the "
+            f"{'' if one else ', at each of the alphas'}. The proof: the value of the dual problem at "
+            "any feasible point is a lower bound on the objective. The difference between the objective and the best "
+            "lower bound found is the duality gap. The relative gap is the gap divided by the "
             f"objective of the null model, {model.f_null:.6g}, in which every penalised weight is 0."
         )
     else:
-        part.text("There is no proof of how good the weights are: no feasible dual point was found.")
+        part.text(
+            "No lower bound on the objective was found, so it is not known how far the objective is from its minimum."
+        )
     where = (
         "" if one or status == "converged" else f" (first at alpha {model.alphas[model.statuses.index(status)]:.6g})"
     )
@@ -143,8 +148,8 @@ def _convergence(part: Section, model: Model) -> None:
     assert model.trace is not None
     last = model.trace.records[-1]
     part.text(
-        f"{last.iteration:,} iterations in {last.seconds:.3g} s. Objective − best: the distance to the lowest "
-        "objective of this run. Duality gap: the proven bound on the distance to the true minimum."
+        f"{last.iteration:,} iterations in {last.seconds:.3g} s. Objective − best is the difference to the lowest "
+        "objective of this run. The duality gap is a proven bound on the difference to the true minimum."
     )
     part.figures(*convergence_pictures(model.trace, float(np.min(model.objectives))))
 
@@ -153,13 +158,13 @@ def _path(part: Section, model: Model) -> None:
     k, why = opening(model)
     part.text(
         f"Models at {len(model):,} values of alpha, from few features to many. The page opens at alpha "
-        f"{model.alphas[k]:.4g} ({_why_words(why)}); move the slider, or click into a curve, to see another model. "
+        f"{model.alphas[k]:.4g} ({_why_words(why)}); move the slider, or click on a curve, to see another model. "
         + effect(model)
     )
     if any(name in ("BIC", "EBIC", "AIC") for name, _ in choices(model)):
         part.text(
-            "BIC, EBIC and AIC are information criteria: they weigh the fit against the number of nonzero weights, "
-            "and the lowest value is the choice. EBIC is stricter where there are many features."
+            "BIC, EBIC and AIC are information criteria: they add a penalty for each nonzero weight to the misfit, "
+            "and the model with the lowest value is preferred. EBIC penalises more if there are many features."
         )
     part.html(features_html(model))
     part.figures(*path_pictures(model))
@@ -185,22 +190,23 @@ def _cross_validation(part: Section, model: Model) -> None:
         score = f"{found.shown[k]:.6g} ± {found.std_error[k]:.2g}"
         chosen.append([what, f"{alpha:.6g}", score, f"{found.nonzeros[k]:.4g}"])
     part.text(
-        f"{found.n_folds} folds, scored by {found.scoring} on the rows held out; {found.better} is better. "
+        f"{found.n_folds} folds, scored by {found.scoring} on the held-out rows; {found.better} is better. "
         "The minimum (alpha_min) has the best mean score. The 1 SE choice (alpha_1se) is the largest alpha, hence "
         "the sparsest model, whose score is within one standard error of the best."
     )
     part.figures(*cross_validation_pictures(found))
-    note = f"{found.scoring} ± one standard error; nonzero weights are the mean of the folds."
+    note = f"{found.scoring}: mean of the folds ± one standard error. Nonzero weights: mean of the folds."
     part.table(["choice", "alpha", found.scoring, "nonzero weights"], chosen, "Choices of alpha", note)
 
 
 def _features(part: Section, model: Model) -> None:
     if not model.nonzeros[0]:
         part.text(
-            f"Every weight is 0 at alpha {model.alphas[0]:.6g}: this is the null model. A smaller alpha gives more."
+            f"Every weight is 0 at alpha {model.alphas[0]:.6g}: no feature is used. With a smaller alpha, some "
+            "weights become nonzero."
         )
         return
-    rows = "" if model.support is None else " Rows: training rows in which the feature is not 0."
+    rows = "" if model.support is None else " The column rows counts the training rows in which the feature is not 0."
     part.text(effect(model) + rows)
     part.html(features_html(model))
 
@@ -250,6 +256,12 @@ def _alpha_ratio(model: Model, k: int) -> float | None:
 def _l2(model: Model) -> str:
     l2 = model.settings.get("l2")
     return f" + {l2:g}/2 · ‖weights‖²" if isinstance(l2, (int, float)) and l2 > 0 else ""
+
+
+def _standardized(model: Model) -> str:
+    if not model.settings.get("standardize"):
+        return ""
+    return ", where each weight is multiplied by the standard deviation of its column (--standardize)"
 
 
 def _relative(model: Model, k: int) -> float:

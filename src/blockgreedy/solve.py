@@ -306,8 +306,8 @@ def _refuse_family_options(family: Mapping[str, Any]) -> None:
         if name not in FamilyArguments.__annotations__:
             raise TypeError(f"solve() has no argument {name}")
         raise ValueError(
-            f"{name}={shown(value)} is a setting of the paper's family, which method='auto' does not have; "
-            "add method='thread-greedy' or another member"
+            f"{name}={shown(value)} is not for method='auto', the default; it needs one of the paper's methods, "
+            "such as method='thread-greedy'"
         )
 
 
@@ -323,7 +323,10 @@ def _refuse_beyond_family(problem: Problem, method: str) -> None:
 
 def _check_partition_of_auto(partition: Partition | str | None) -> Partition | None:
     if partition is not None and not isinstance(partition, Partition):
-        raise ValueError(f"partition={shown(partition)} with method='auto' must be a Partition, see make_partition")
+        raise ValueError(
+            f"partition={shown(partition)} with method='auto' must be a Partition (make_partition makes one; "
+            "on the command line, a file of blockgreedy partition)"
+        )
     return partition
 
 

@@ -37,21 +37,21 @@ _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
 _CATEGORICAL = typer.Option(
     "--categorical",
     metavar="COLUMNS",
-    help="Tables: columns of numbers that are categories: a,b or site_* or all (all columns of text, booleans and "
-    "whole numbers). May be repeated.",
+    help="Tables: treat these columns as categories although they hold numbers: names (a,b), a pattern (site_*), or "
+    "all for every column of text, booleans or whole numbers. May be repeated.",
     rich_help_panel="Data",
 )
 _DROP = typer.Option(
     "--drop",
     metavar="COLUMNS",
-    help="Tables: columns to leave out: a,b or id_*. May be repeated.",
+    help="Tables: columns to leave out: names (a,b) or a pattern (id_*). May be repeated.",
     rich_help_panel="Data",
 )
 _CROSS = typer.Option(
     "--cross",
     metavar="COLUMNS",
-    help="Tables: a feature for each combination of the categories of A,B; all:2 (all:3): of all pairs (triples) of "
-    "columns. May be repeated.",
+    help="Tables: cross categorical columns A,B: one feature for each combination of their values. all:2 (all:3) "
+    "crosses all pairs (triples) of categorical columns. May be repeated.",
     rich_help_panel="Data",
 )
 
@@ -62,31 +62,42 @@ class Reading:
 
     needs_labels: ClassVar[bool] = False
 
-    target: str | None = _of_data(None, "--target", "Tables: the column of labels. .mtx, .npy: the file of labels.")
+    target: str | None = _of_data(
+        None, "--target", "Tables: name of the column with the labels. .mtx, .npy: path of the file with the labels."
+    )
     categorical: Annotated[list[str] | None, _CATEGORICAL] = None
     drop: Annotated[list[str] | None, _DROP] = None
     fill: str | None = _of_data(
         None,
         "--fill",
-        "Tables: in place of missing numbers: a number, mean, median, or by column: price=0,age=median.",
+        "Tables: value for missing numbers: a number, mean or median; for single columns: price=0,age=median.",
     )
     cross: Annotated[list[str] | None, _CROSS] = None
-    min_count: int = _of_data(1, "--min-count", "Tables: categories and combinations in fewer rows get no feature.")
+    min_count: int = _of_data(
+        1, "--min-count", "Tables: categories and combinations that occur in fewer rows than this get no feature."
+    )
     dtype: Dtype | None = _of_data(
-        None, "--dtype", "Type of the values; float32 halves the memory (default for text: float64).", choices=Dtype
+        None,
+        "--dtype",
+        "Type of the feature values; float32 halves the memory (default: float64, or the type of the arrays in "
+        "the file).",
+        choices=Dtype,
     )
     index_base: IndexBase = _of_data(
         "auto",
         "--index-base",
-        "Svmlight: the index of the first feature; auto takes 0 if it occurs.",
+        "Svmlight: index of the first feature; auto: 0 if the file contains an index 0, else 1.",
         choices=IndexBase,
     )
     allow_unterminated: bool = _of_data(
         False,
         "--allow-unterminated",
-        "Svmlight: accept a last line without newline (by default an error: the file may have been cut off).",
+        "Svmlight: accept a last line that does not end in a newline. By default this is an error, because the file "
+        "may have been cut off.",
     )
-    cache: bool = _of_data(False, "--cache", "Keep a binary copy beside the file, which is read next time.")
+    cache: bool = _of_data(
+        False, "--cache", "Save a binary copy next to the data file; the next run reads it instead, which is faster."
+    )
 
     def inputs(self, *data: Path, **more: Any) -> list[Input]:
         """The files that are read. Options that are not known, or that these files do not have, end the command."""
@@ -159,14 +170,19 @@ class ProblemOptions(DataOptions):
         "auto", "--loss", "Default: logistic if the labels have two values, else squared.", choices=Loss
     )
     l2: float = _of_problem(0.0, "--l2", "Add a ridge penalty, l2/2 · ‖w‖².")
-    positive: bool = _of_problem(False, "--positive", "Allow only weights of at least 0.")
+    positive: bool = _of_problem(False, "--positive", "Allow no negative weights.")
     fit_intercept: bool | None = _of_problem(
         None, "--intercept/--no-intercept", "Fit an intercept, which is not penalised (default: yes).", metavar=""
     )
     standardize: bool = _of_problem(
-        False, "--standardize", "Penalise as if every column had variance 1; weights stay on the scale of the data."
+        False,
+        "--standardize",
+        "Penalise as if every column had variance 1; recommended where columns have different scales. Weights are "
+        "reported for the data as given.",
     )
-    huber_delta: float = _of_problem(1.35, "--huber-delta", "Residual beyond which the Huber loss is linear.")
+    huber_delta: float = _of_problem(
+        1.35, "--huber-delta", "Huber loss: residuals larger than this count linearly instead of squared."
+    )
 
     def check(self) -> None:
         """Refuses values that no data could make right, before any file is read."""
@@ -184,8 +200,12 @@ class ProblemOptions(DataOptions):
         settings |= {"loss": loss, "fit_intercept": self.with_intercept}
         with warnings_as_lines(UserWarning):
             problem = Problem(dataset.X, dataset.y, alpha=alpha, **settings)
-        if remark and not getattr(self, "quiet", False):
+        quiet = getattr(self, "quiet", False)
+        if remark and not quiet:
             note(remark)
+        large = {} if self.standardize or quiet else large_columns(dataset)
+        if large:
+            note(scale_advice(large))
         return problem
 
 
@@ -196,15 +216,19 @@ def loss_for(y: NDArray[Any]) -> tuple[str, str]:
         names = " and ".join(label_text(value) for value in values)
         return (
             "logistic",
-            f"the labels have two values, {names}: logistic loss (--loss squared: take them as numbers)",
+            f"the labels have two values, {names}, so a logistic regression is fitted (--loss squared fits a "
+            "regression)",
         )
     if y.dtype.kind == "U":
         raise ValueError(
-            f"the labels are text with {len(values):,} different values; accepted are numbers, or two classes. For "
-            "more classes fit one model per class, with labels that say whether a row belongs to it"
+            f"the labels are text with {len(values):,} different values; accepted are numbers, or text with two "
+            "values. For more classes, fit one model per class, with labels that say whether a row is of that class"
         )
-    classes = ". If they are classes, fit one model per class" if _look_like_classes(values) else ""
-    return "squared", f"the labels have {len(values):,} different values: squared loss{classes}"
+    classes = ". If they are classes, fit one model per class instead" if _look_like_classes(values) else ""
+    return (
+        "squared",
+        f"the labels have {len(values):,} different values, so a regression (squared loss) is fitted{classes}",
+    )
 
 
 def _look_like_classes(values: NDArray[Any]) -> bool:
@@ -218,8 +242,43 @@ def codes_advice(columns: Sequence[str]) -> str:
     one = len(columns) == 1
     return (
         f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'looks' if one else 'look'} like codes of "
-        f"categories, but {'is' if one else 'are'} taken as numbers. If {'it is' if one else 'they are'} categories: "
-        f"--categorical {shlex.quote(','.join(shown))}"
+        f"categories, but {'is' if one else 'are'} taken as numbers. If {'it is' if one else 'they are'} "
+        f"categories: --categorical {shlex.quote(','.join(shown))}"
+    )
+
+
+def large_columns(dataset: Dataset) -> dict[str, float]:
+    """Columns of numbers of a table that vary far more than its other columns, with their standard deviations.
+
+    Beside features of categories, whose standard deviation is at most 0.5, that is more than 5; in a table of numbers
+    alone, more than 100 times that of the column that varies least. Columns that look like codes are another matter.
+    """
+    X, encoding = dataset.X, dataset.encoding
+    if encoding is None or getattr(X, "format", "") != "csr":
+        return {}
+    at = {columns[0]: first for columns, first, _ in encoding.groups if len(columns) == 1}
+    names = [source.name for source in encoding.columns if source.categories is None]
+    is_number = np.zeros(X.shape[1], dtype=bool)
+    is_number[[at[name] for name in names]] = True
+    chosen = is_number[X.indices]
+    columns, values = X.indices[chosen], np.asarray(X.data[chosen], dtype=np.float64)
+    mean, square = (np.bincount(columns, part, X.shape[1]) / X.shape[0] for part in (values, values**2))
+    deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
+    found = {name: float(deviation[at[name]]) for name in names}
+    varying = [value for value in found.values() if value > 0]
+    least = 5.0 if not is_number.all() else 100 * min(varying, default=math.inf)
+    return {name: value for name, value in found.items() if value > least and name not in dataset.code_columns}
+
+
+def scale_advice(columns: Mapping[str, float]) -> str:
+    """Of columns that vary far more than others: the penalty hardly touches them."""
+    shown = [f"{name} (standard deviation {value:.3g})" for name, value in list(columns.items())[:_ADVISED]]
+    more = f" and {len(columns) - _ADVISED} more" if len(columns) > _ADVISED else ""
+    one = len(columns) == 1
+    return (
+        f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'varies' if one else 'vary'} far more than the "
+        f"other features, so that the penalty hardly affects {'it' if one else 'them'}, and alpha_max is usually "
+        f"set by {'it' if one else 'them'}. --standardize puts all columns on one scale"
     )
 
 

@@ -57,12 +57,15 @@ class CvOptions(ProblemOptions):
     """What ``blockgreedy cv`` accepts."""
 
     folds: int = _of_cv(5, "--folds", "Number of folds.", min=2)
-    seed: int | None = _of_cv(None, "--seed", "Shuffle the rows into folds (default: consecutive rows form a fold).")
+    seed: int | None = _of_cv(
+        None, "--seed", "Random seed to shuffle the rows before they are divided into folds (default: no shuffling)."
+    )
     scoring: str = _of_cv("deviance", "--scoring", "deviance, or a scorer of scikit-learn: accuracy, roc_auc, r2, …")
     selection: Selection = _of_cv(
         "min",
         "--selection",
-        "The alpha of the best mean score, or the sparsest model within one standard error of it.",
+        "min: the alpha with the best mean score; 1se: the largest alpha, hence the sparsest model, whose score is "
+        "within one standard error of the best.",
         choices=Selection,
     )
     n_alphas: int = _of_cv(100, "--alphas", ALPHAS)
@@ -71,7 +74,10 @@ class CvOptions(ProblemOptions):
 
     tol: float = _of_stopping(1e-4, "--tol", TOL)
     fold_tol: float | None = _of_stopping(
-        None, "--fold-tol", "The same for the models of the folds (default: as tight as the choice of alpha needs)."
+        None,
+        "--fold-tol",
+        "Accuracy (as --tol) of the models in the folds. Default: coarse at first, then finer where the choice of "
+        "alpha depends on it.",
     )
     max_iter: int | None = _of_stopping(None, "--max-iter", "Stop after this many iterations at each alpha.")
     max_seconds: float | None = _of_stopping(None, "--max-seconds", "Stop after this many seconds, for each fold.")
@@ -85,9 +91,11 @@ class CvOptions(ProblemOptions):
     def check(self) -> None:
         super().check()
         if self.loss not in (*_ESTIMATORS, "auto"):
-            raise ValueError(f"--loss {self.loss}: cross-validation is for {' and '.join(_ESTIMATORS)}")
+            raise ValueError(
+                f"--loss {self.loss}: cross-validation takes only the losses {' and '.join(_ESTIMATORS)}"
+            )
         if self.l2:
-            raise ValueError(f"--l2 {self.l2:g}: for an elastic net, cv takes --l1-ratio")
+            raise ValueError(f"--l2 {self.l2:g} is not accepted by cv; for an elastic net use --l1-ratio")
         check_limits(self.tol, self.max_iter, self.max_seconds)
         check_limits(self.tol if self.fold_tol is None else self.fold_tol, None, None)
         check_grid(self.n_alphas, self.eps)
@@ -99,9 +107,10 @@ class CvOptions(ProblemOptions):
 @app.command()
 @takes(CvOptions)
 def cv(options: CvOptions) -> None:
-    """Choose alpha by cross-validation, then fit all rows at that alpha.
+    """Choose alpha by cross-validation, then fit a model to all rows at that alpha.
 
-    For the losses squared and logistic. No copy of the data is made for a fold.
+    If the labels have two values, the model is a logistic regression, otherwise a lasso; --loss overrides this. The
+    printed scores are those of held-out rows.
 
     Exit codes: 0 converged, 3 not converged or interrupted, 2 wrong use, 1 any other error.
 
@@ -136,7 +145,9 @@ def cv(options: CvOptions) -> None:
     covered, asked_for = len(cross.alphas), len(estimator.alphas_)
     if covered < asked_for:
         why = "interrupted" if estimator.status_ == "interrupted" else "out of time"
-        message = f"{why}: only {covered} of {asked_for} alphas are finished in all folds; the choice is among them"
+        message = (
+            f"{why}: only {covered} of {asked_for} alphas were finished in all folds; alpha is chosen among these"
+        )
         typer.secho(message, err=True, fg="yellow")
     quality = _quality(problem, estimator, dataset, options.folds)
     model = replace(_model(problem, estimator, dataset, cross), quality=quality)
@@ -230,4 +241,6 @@ def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
     style = "green" if f["status"] == "converged" else "yellow"
     console.print(f"{chosen_one}; {f['status']}, {gap}", style=style, highlight=False)
     if len(cross.alphas) > 1 and cross.alpha_min == cross.alphas[-1]:
-        console.print("the best alpha is the smallest one tried: a lower --eps may find a better", style="yellow")
+        console.print(
+            "the best alpha is the smallest one tried; a smaller --eps may find a better one", style="yellow"
+        )

@@ -27,7 +27,7 @@ _of_shape, _of_output = partial(option, "Shape"), partial(option, "Output")
 _OUT = typer.Option("--out", help=f"File to write: {WRITTEN}.", rich_help_panel="Output")
 
 data_app = App(
-    help="Look at data files, convert them, fetch public sets, make generated ones.",
+    help="Inspect and convert data files, download public data sets, generate data.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -40,13 +40,13 @@ class MakeOptions:
 
     kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"One of {', '.join(_KINDS)}.")]
     out: Annotated[Path, _OUT]
-    n_samples: int | None = _of_shape(None, "--samples", "Rows (text, kdda).")
-    n_features: int | None = _of_shape(None, "--features", "Columns (text, kdda).")
+    n_samples: int | None = _of_shape(None, "--samples", "Number of rows (text, kdda).")
+    n_features: int | None = _of_shape(None, "--features", "Number of columns (text, kdda).")
     nonzeros_per_row: float | None = _of_shape(
-        None, "--nonzeros-per-row", "Mean number of nonzeros in a row (text, kdda)."
+        None, "--nonzeros-per-row", "Mean number of nonzero values in a row (text, kdda)."
     )
-    scale: float | None = _of_shape(None, "--scale", "Size as a fraction of the real set's (all but text).")
-    seed: int = _of_shape(0, "--seed", "Seed; another seed gives other data of the same shape.")
+    scale: float | None = _of_shape(None, "--scale", "Size as a fraction of the real data set's (all but text).")
+    seed: int = _of_shape(0, "--seed", "Random seed; another seed gives different data of the same shape.")
     n_threads: int | None = _of_shape(None, "--threads", THREADS)
     index_base: int = _of_output(1, "--index-base", "Index of the first feature in svmlight text: 0 or 1.")
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a line.")
@@ -56,10 +56,11 @@ class MakeOptions:
 @data_app.command()
 @takes(MakeOptions)
 def make(options: MakeOptions) -> None:
-    """Generate data: text (tf-idf rows, Zipf's law, topics), or the shape of one of the paper's sets.
+    """Generate data: documents (text), or data in the shape of one of the NIPS 2012 paper's data sets.
 
-    The generated sets have the size and the sparsity of the real ones, not their content. Labels are -1 and +1. The
-    same options give the same data, whatever the number of threads.
+    text makes tf-idf rows of documents on several topics, with word frequencies that follow Zipf's law. The other
+    kinds have the size and the sparsity of the real data sets, not their content. Labels are -1 and +1. The same
+    options give the same data, on any number of threads.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -87,11 +88,11 @@ def _generated(options: MakeOptions) -> Dataset:
     }
     given = [name for name, value in sizes.items() if value is not None]
     if options.kind == "text" and options.scale is not None:
-        raise ValueError("--scale is for the paper's shapes; text takes --samples, --features and --nonzeros-per-row")
+        raise ValueError("--scale is not for text, which takes --samples, --features and --nonzeros-per-row")
     if given and options.kind not in ("text", "kdda"):
-        raise ValueError(f"{given[0]} is for text and kdda; {options.kind} has the real set's shape, times --scale")
+        raise ValueError(f"{given[0]} is only for text and kdda; the size of {options.kind} is set with --scale")
     if given and options.scale is not None:
-        raise ValueError(f"{given[0]} and --scale exclude each other")
+        raise ValueError(f"{given[0]} and --scale cannot be combined")
     n_samples, n_features, per_row = options.n_samples, options.n_features, options.nonzeros_per_row
     if options.kind == "text":
         wanted: dict[str, Any] = {"n_samples": n_samples, "n_features": n_features, "mean_nonzeros": per_row}
@@ -103,7 +104,7 @@ def _generated(options: MakeOptions) -> Dataset:
         scale = 1.0 if options.scale is None else options.scale
         return shaped(options.kind, options.seed, scale, options.n_threads)
     if n_samples is None or n_features is None or per_row is None:
-        raise ValueError(f"kdda takes --scale, or {', '.join(sizes)} together")
+        raise ValueError(f"kdda needs either --scale, or all of {', '.join(sizes)}")
     return kdda_like(n_samples, n_features, round(n_samples * per_row), options.seed, options.n_threads)
 
 
@@ -113,7 +114,10 @@ class ConvertOptions(DataOptions):
 
     out: Annotated[Path, typer.Argument(metavar="OUT", help=f"File to write: {WRITTEN}.")]
     n_features: int | None = option(
-        "Data", None, "--features", "Svmlight: number of columns (default: the largest index in the file)."
+        "Data",
+        None,
+        "--features",
+        "Svmlight: number of features (default: as many as the largest index in the file).",
     )
     unlabelled: bool = option(
         "Data", False, "--unlabelled", "Tables, .mtx, .npy: the file has no labels; 0 is written for each row."
@@ -131,7 +135,8 @@ class ConvertOptions(DataOptions):
 def convert(options: ConvertOptions) -> None:
     """Convert a data file of any accepted format to .npz, which loads fastest, or to svmlight text.
 
-    Numbers keep their exact values. Svmlight text has no feature names, and empty columns at the end are lost.
+    Numbers keep their exact values. Svmlight text has no feature names, and empty columns at the end are
+    lost in it.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -143,6 +148,8 @@ def convert(options: ConvertOptions) -> None:
     """
     began = time.perf_counter()
     with failures(code=WRONG_USE):
+        if options.out_index_base not in (0, 1):
+            raise ValueError(f"out_index_base={options.out_index_base} must be 0 or 1")
         check_writable(options.out, options.out_index_base)
     outputs = Outputs(
         options.inputs(options.data, n_features=options.n_features),
@@ -161,8 +168,10 @@ def convert(options: ConvertOptions) -> None:
 class FetchOptions:
     """What ``blockgreedy data fetch`` accepts."""
 
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Sets that --list shows.")] = None
-    list_sets: bool = _of_output(False, "--list", "Show the sets that can be fetched, and fetch nothing.")
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Data sets, named as --list shows.")] = (
+        None
+    )
+    list_sets: bool = _of_output(False, "--list", "Show the data sets that can be fetched, and fetch nothing.")
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -176,13 +185,13 @@ class FetchOptions:
 @data_app.command(name="fetch")
 @takes(FetchOptions)
 def fetch_sets(options: FetchOptions) -> None:
-    """Download public sets of the LIBSVM collection to a cache folder, and print where they are.
+    """Download public data sets of the LIBSVM collection to a cache folder, and print their paths.
 
-    An interrupted download is resumed, and a file that is there is not downloaded again. A download is checked by
-    its published MD5 where --list shows one. Its SHA-256 is recorded, and every later fetch verifies the file by it.
-    Rows, features and nonzeros are compared to the published numbers.
+    An interrupted download is resumed, and a file that is already there is not downloaded again. A download is
+    checked against its published MD5 checksum where --list shows one. Its SHA-256 is recorded, and every later fetch
+    checks the file against it. The numbers of rows, features and nonzeros are compared to the published ones.
 
-    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted (the next fetch goes on from there).
+    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted (the next fetch resumes the download).
 
     \b
     [bold]Examples[/]
@@ -196,7 +205,7 @@ def fetch_sets(options: FetchOptions) -> None:
             _list(options)
         return
     if not names:
-        fail("name a set to fetch, or use --list to see them", WRONG_USE)
+        fail("name a data set to fetch; --list shows the names", WRONG_USE)
     with failures(code=WRONG_USE):
         for name in names:
             fetched(name, options.folder)  # an unknown name before the first download
@@ -230,7 +239,7 @@ def _list(options: FetchOptions) -> None:
     console.print(table, "")
     console.print(
         f"Files of the LIBSVM collection, kept in {cache_folder(options.folder)}. Those without a published checksum "
-        "are verified by the SHA-256 of their first download.",
+        "are checked against the SHA-256 of their first download.",
         soft_wrap=True,
     )
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from blockgreedy.cli.asked import OfFiles, Reading, codes_advice
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, option, takes
+from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, in_options, option, takes
 from blockgreedy.data.describe import ColumnFacts, describe, to_plain
 from blockgreedy.data.load import TABLE_SUFFIXES, kind_of
 from blockgreedy.data.summary import Summary, summarize
@@ -28,7 +28,9 @@ MOST_COLUMNS = 60  # of a table that are shown
 _BAR = 20  # characters of the longest bar
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _of_data, _of_output = partial(option, "Data"), partial(option, "Output")
-_PICTURE = typer.Option("--picture", help="Draw the density of the columns into this .png.", rich_help_panel="Output")
+_PICTURE = typer.Option(
+    "--picture", help="Draw the number of nonzeros of each column into this .png file.", rich_help_panel="Output"
+)
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class InfoOptions(Reading, OfFiles):
 def info(options: InfoOptions) -> None:
     """Show what is in data files: sizes, values, labels, empty and repeated rows and columns, density of the columns.
 
-    Of a table also every column: its type, distinct and missing values, what it is used as, and its range or most
-    frequent values. Labels are not needed. Repeated columns are those that are multiples of another one.
+    For a table, every column is listed: its type, its distinct and missing values, how it is used, and its range or
+    most frequent values. Labels are not needed. A column counts as repeated if it is a multiple of another one.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -75,7 +77,7 @@ def info(options: InfoOptions) -> None:
         *options.caches(*options.data),
     )
     if options.picture is not None and len(options.data) > 1:
-        fail(f"--picture is of one file, got {len(options.data)}", WRONG_USE)
+        fail(f"--picture takes one data file, got {len(options.data)}", WRONG_USE)
     console = Results()
     for path in options.data:
         with failures():
@@ -88,7 +90,7 @@ def info(options: InfoOptions) -> None:
             except ValueError as error:
                 if columns is None:
                     raise
-                _say_unread(options, path, columns, str(error))
+                _say_unread(options, path, columns, in_options(str(error)))
                 continue
         with failures(code=WRONG_USE):
             found = summarize(dataset, duplicates=options.duplicates, n_threads=options.n_threads)
@@ -106,7 +108,7 @@ def _say_unread(options: InfoOptions, path: Path, columns: list[ColumnFacts], wh
     if options.as_json:
         typer.echo(json.dumps({"data": str(path), "table": [to_plain(facts) for facts in columns], "error": why}))
     else:
-        typer.secho(f"Note: the table cannot be fitted as it stands: {why}", err=True, fg="yellow")
+        typer.secho(f"Note: with these options the table cannot be fitted: {why}", err=True, fg="yellow")
 
 
 def show_columns(console: Console, path: str, columns: list[ColumnFacts]) -> None:
@@ -132,12 +134,19 @@ def show_columns(console: Console, path: str, columns: list[ColumnFacts]) -> Non
     unusable = [facts for facts in columns if facts.use == "unusable"]
     if unusable:
         name, kind = unusable[0].name, unusable[0].type
-        console.print(f"Advice: {name} is of type {kind}: --drop {name}, or --categorical {name}.", soft_wrap=True)
+        console.print(
+            f"Advice: column {name} has type {kind}, which cannot be used as it is. Leave it out (--drop {name}), or "
+            f"use its values as categories (--categorical {name}).",
+            soft_wrap=True,
+        )
     missing = [facts for facts in columns if facts.use == "number" and facts.missing and facts.fill is None]
     if missing:
         rule = f"--fill {missing[0].name}=median" if len(missing) == 1 else "--fill median"
         names = ", ".join(facts.name for facts in missing[:8]) + (" …" if len(missing) > 8 else "")
-        console.print(f"Advice: numbers are missing in {names}. Fill them ({rule}) or --drop them.", soft_wrap=True)
+        console.print(
+            f"Advice: values are missing in {names}. Fill them ({rule}), or leave the column out (--drop).",
+            soft_wrap=True,
+        )
     console.print("")
 
 
@@ -218,7 +227,7 @@ def _histogram(found: Summary) -> Table:
     table.add_column("nonzeros in a column", justify="right", no_wrap=True)
     table.add_column("columns", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True, width=_BAR)
-    table.add_column("of all nonzeros", justify="right", no_wrap=True)
+    table.add_column("share of nonzeros", justify="right", no_wrap=True)
     most = max(part.columns for part in found.bins)
     for part in found.bins:
         if part.high == 0 and not part.columns:

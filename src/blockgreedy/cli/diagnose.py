@@ -36,13 +36,17 @@ class DiagnoseOptions(Reading, OfFiles):
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks, B.")
     kinds: str = _of_blocks(_KINDS, "--kinds", f"Kinds of partition, from {', '.join(KINDS)}.")
     blocks_per_iter: int | None = _of_blocks(
-        None, "--blocks-per-iter", "Blocks per iteration, P, for epsilon (default: all)."
+        None,
+        "--blocks-per-iter",
+        "Number of blocks updated in each iteration, P; epsilon depends on it (default: all).",
     )
     seed: int = _of_blocks(0, "--seed", "Seed of random blocks and of sampling.")
     center: bool = _of_blocks(False, "--center", "Subtract the means of the columns first.")
     n_threads: int | None = _of_effort(None, "--threads", THREADS)
     budget: float = _of_effort(
-        BUDGET, "--budget", "Most multiplications to spend on inner products; beyond that, columns are sampled."
+        BUDGET,
+        "--budget",
+        "Largest number of multiplications to spend on inner products of columns; data that need more are sampled.",
     )
     as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
     quiet: bool = _of_output(False, "--quiet -q", "Print no progress.")
@@ -51,10 +55,13 @@ class DiagnoseOptions(Reading, OfFiles):
 @app.command()
 @takes(DiagnoseOptions)
 def diagnose(options: DiagnoseOptions) -> None:
-    """Say what to expect of blocks before any run: how many per iteration are safe, and how even they are.
+    """Analyse blocks of features before a fit: how many can safely be updated at once, and how even they are.
 
-    For each kind of partition, side by side: bounds on rho_block, epsilon, the safe P, balance, duplicates, advice.
-    Columns are taken at norm 1. Numbers are certified, or marked ~ where only some of the columns were looked at.
+    This is for the methods of fit other than auto. Several kinds of partition are compared: rho_block, a measure of
+    how correlated features of different blocks are; epsilon, which must be below 1 for updates that are added up to
+    converge; the safe number P of blocks per iteration; the balance of the blocks; and duplicate columns. Advice in
+    sentences follows. Columns are scaled to norm 1 first. Numbers are proven bounds; those marked ~ are estimates
+    from a sample of the columns.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -148,11 +155,11 @@ def _rows(partitions: list[BlockDiagnosis]) -> dict[str, list[str]]:
     likely = [found.likely_safe_blocks_per_iter for found in partitions]
     if any(likely):
         rows["safe P, by estimate"] = ["" if bound is None else f"~ {bound.value:,.0f}" for bound in likely]
-    rows["P beyond theory"] = [f"> {found.most_blocks_per_iter.value:,.0f}" for found in partitions]
+    rows["P without guarantee"] = [f"> {found.most_blocks_per_iter.value:,.0f}" for found in partitions]
     rows["nonzeros, max/mean"] = [f"{found.load_balance.value:.3f}" for found in partitions]
     masses = [found.mass_balance for found in partitions]
     rows["mass, max/mean"] = ["" if mass is None else f"{mass.value:.3f}" for mass in masses]
-    rows["copies split"] = [f"{found.split_duplicates:,}" for found in partitions]
+    rows["duplicates in other blocks"] = [f"{found.split_duplicates:,}" for found in partitions]
     return rows
 
 

@@ -49,7 +49,7 @@ from blockgreedy.cli.shell import (
 )
 from blockgreedy.data import Dataset
 from blockgreedy.model import Model
-from blockgreedy.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks, whole
 from blockgreedy.partition import KINDS, Partition
 from blockgreedy.problem import Problem
 from blockgreedy.quality import ON_TRAINING_ROWS, measure
@@ -76,39 +76,66 @@ class FitOptions(ProblemOptions):
     alpha_ratio: float | None = _of_problem(
         None,
         "--alpha-ratio",
-        "The same as a fraction of alpha_max, at which all weights are 0 (try 0.1 or 0.01).",
+        "Alpha as a fraction of alpha_max, the smallest alpha at which all weights are 0 (try 0.1 or 0.01).",
     )
 
     method: Method = _of_method(
-        "auto", "--method", "auto is the fast default solver; the others are the paper's.", choices=Method
+        "auto",
+        "--method",
+        "auto is the fast default solver; the others are the coordinate descent methods of the NIPS 2012 paper.",
+        choices=Method,
     )
-    n_blocks: int | None = _of_method(None, "--blocks", "Number of blocks, B (default for the paper's methods: 32).")
-    seed: int = _of_method(0, "--seed", "Seed of everything random: rows of --holdout, blocks and their choice.")
+    n_blocks: int | None = _of_method(
+        None, "--blocks", "Methods other than auto: number of blocks of features, B (default: 32)."
+    )
+    seed: int = _of_method(
+        0,
+        "--seed",
+        "Random seed: for the rows of --holdout, for random blocks and for the order in which blocks are used.",
+    )
     n_threads: int | None = _of_method(None, "--threads", THREADS)
 
     # None leaves the choice to the library, which refuses these with the default method.
     partition: str | None = _of_family(
-        None, "--partition", f"Blocks: {', '.join(KINDS)} (default: random), or a file from blockgreedy partition."
+        None,
+        "--partition",
+        f"How features are divided into blocks: {', '.join(KINDS)} (default: random), or a file written by "
+        "blockgreedy partition.",
     )
     blocks_per_iter: int | None = _of_family(
-        None, "--blocks-per-iter", "Number of blocks that an iteration works on, P (default: all)."
+        None, "--blocks-per-iter", "Number of blocks updated in each iteration, P (default: all)."
     )
-    per_block: int | None = _of_family(None, "--per-block", "Features updated per block and iteration (default: 1).")
+    per_block: int | None = _of_family(
+        None, "--per-block", "Number of features updated in each of these blocks (default: 1)."
+    )
     update: Update | None = _of_family(
-        None, "--update", "How steps are combined (default: joint); add and line-search may diverge.", choices=Update
+        None,
+        "--update",
+        "How the steps of several blocks are combined (default: joint); add and line-search may diverge.",
+        choices=Update,
     )
     greedy_rule: GreedyRule | None = _of_family(
         None,
         "--greedy-rule",
-        "Take the feature that lowers the objective most (gain, the default) or moves furthest (step).",
+        "Which feature of a block is updated: the one whose step lowers the objective most (gain, the default), or "
+        "the one with the largest step (step).",
         choices=GreedyRule,
     )
     scan: ScanMode | None = _of_family(
-        None, "--scan", "How threads share the scan of features (default: equal slices).", choices=ScanMode
+        None,
+        "--scan",
+        "How threads divide the work of looking at all features: equal parts (slices, the default), or by block "
+        "(blocks).",
+        choices=ScanMode,
     )
-    atomic: bool = _of_family(False, "--atomic", "Add steps concurrently, as the paper did; not repeatable.")
+    atomic: bool = _of_family(
+        False, "--atomic", "Threads add their steps concurrently, as in the paper; two runs then differ slightly."
+    )
     on_divergence: OnDivergence | None = _of_family(
-        None, "--on-divergence", "What to do when the objective explodes (default: stop).", choices=OnDivergence
+        None,
+        "--on-divergence",
+        "What to do when the objective grows without bound (default: stop).",
+        choices=OnDivergence,
     )
 
     tol: float = _of_stopping(1e-4, "--tol", TOL)
@@ -122,10 +149,13 @@ class FitOptions(ProblemOptions):
     model: ModelOption = None
     report: ReportOption = None
     trace: Annotated[Path | None, _TRACE] = None
-    trace_iters: int | None = _of_output(None, "--trace-iters", "For --trace: a line every so many iterations.")
-    trace_seconds: float | None = _of_output(None, "--trace-seconds", "For --trace: a line every so many seconds.")
+    trace_iters: int | None = _of_output(None, "--trace-iters", "For --trace: write a line every N iterations.")
+    trace_seconds: float | None = _of_output(None, "--trace-seconds", "For --trace: write a line every N seconds.")
     trace_spectral_radius: bool = _of_family(
-        False, "--trace-spectral-radius", "For --trace: record how correlated the updated features are."
+        False,
+        "--trace-spectral-radius",
+        "For --trace: also record how correlated the updated features are (the spectral radius of their Gram "
+        "matrix).",
     )
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the summary.")
     quiet: bool = _of_output(False, "--quiet -q", "Print no progress and no notes.")
@@ -137,6 +167,7 @@ class FitOptions(ProblemOptions):
                 "give exactly one of --alpha and --alpha-ratio (try --alpha-ratio 0.01), or let cross-validation "
                 "choose: blockgreedy cv"
             )
+        whole("seed", self.seed, 0, 2**64 - 1)
         for name in ("alpha", "alpha_ratio"):
             if getattr(self, name) is not None:
                 non_negative(name, getattr(self, name))
@@ -208,8 +239,9 @@ def _ratio(part: float, whole: float) -> float:
 def fit(options: FitOptions) -> None:
     """Fit one model at one alpha, with a proof of how close it is to the optimum.
 
-    Labels of two values give a logistic regression (the larger value is the positive class), others a lasso; --loss
-    chooses otherwise. Ctrl-C stops the run: the best point so far is reported, and saved with --model.
+    If the labels have two values, the model is a logistic regression, and the larger value is the positive class;
+    otherwise it is a lasso. --loss overrides this. Ctrl-C stops the fit; the best weights so far are reported, and
+    saved if --model is given.
 
     Exit codes: 0 converged, 3 not converged (stopped, interrupted, diverged), 2 wrong use, 1 any other error.
 
@@ -280,7 +312,7 @@ def _partition_file(options: FitOptions) -> list[Input]:
 def _problem(options: FitOptions, dataset: Dataset) -> Problem:
     problem = options.make_problem(dataset, options.alpha or 0.0)
     if options.fit_intercept is None and not problem.fit_intercept and not options.quiet:
-        note(f"--method {options.method} fits no intercept; the default method does")
+        note(f"--method {options.method} cannot fit an intercept; the default method (auto) fits one")
     if options.alpha_ratio is None:
         return problem
     return problem.with_alpha(options.alpha_ratio * problem.alpha_max)

@@ -47,9 +47,10 @@ class PartitionOptions(DataOptions):
 def partition(options: PartitionOptions) -> None:
     """Divide the features into blocks, and show how even the blocks are.
 
-    An iteration of thread-greedy descent waits for the block with most nonzeros; blocks without gradient mass
-    contribute little. Balanced blocks are even in both. [cyan]blockgreedy fit --partition[/] takes the file, for any
-    alpha and loss.
+    This is for the methods of fit other than auto. If each thread works on one block, all threads wait for the block
+    with most nonzeros, so that even blocks are faster. Gradient mass says how strongly the features of a block are
+    related to the labels; a block with little of it contributes little to the fit. Balanced blocks are even in both.
+    The file of --out can be given to [cyan]blockgreedy fit --partition[/], for any alpha and loss.
 
     \b
     [bold]Examples[/]

@@ -65,7 +65,7 @@ class PathOptions(ProblemOptions):
         None, "--max-nonzeros", "End the path at the first model with more nonzero weights than this."
     )
     early_stop: bool = _of_path(
-        False, "--early-stop", "End the path when smaller alphas explain next to nothing more (glmnet's rule)."
+        False, "--early-stop", "End the path when smaller alphas hardly improve the fit any more (glmnet's rule)."
     )
 
     tol: float = _of_stopping(1e-4, "--tol", TOL)
@@ -92,13 +92,14 @@ class PathOptions(ProblemOptions):
 @app.command()
 @takes(PathOptions)
 def path(options: PathOptions) -> None:
-    """Fit models along a path of alphas, from sparse to dense, each with a proof of its accuracy.
+    """Fit models at many alphas, from few features to many, each with a proof of its accuracy.
 
-    Ctrl-C ends the path; the models so far are reported and saved. For the squared and the logistic loss the alphas
-    that BIC and EBIC recommend are marked: the lowest −2 log-likelihood plus a penalty for each nonzero weight. Use
-    EBIC where there are more features than rows.
+    For the squared and the logistic loss, the alphas with the lowest BIC and the lowest EBIC are marked. Both are
+    information criteria: they add a penalty for each nonzero weight to the misfit. Prefer EBIC if there are more
+    features than rows. Ctrl-C ends the path; the models that are finished are reported and saved.
 
-    Exit codes: 0 converged or ended as asked for, 3 not converged, 2 wrong use, 1 any other error.
+    Exit codes: 0 all models converged (or the path ended at a limit you set), 3 not converged, 2 wrong use, 1 any
+    other error.
 
     \b
     [bold]Examples[/]
@@ -235,7 +236,9 @@ def show(console: Console, path: Path, facts: dict[str, Any], best: dict[str, di
         console.print(f"recommended by {name.upper()}: alpha {chosen['alpha']:.4g}, {size}", highlight=False)
     if best:
         console.print(
-            f"predict --alpha {next(iter(best))} uses it; see cv for a choice by held-out rows", style="dim"
+            f"blockgreedy predict --alpha {next(iter(best))} uses this model; blockgreedy cv chooses alpha by "
+            "held-out rows",
+            style="dim",
         )
     if len(rows) > 1 and any(chosen["position"] == len(rows) - 1 for chosen in best.values()):
-        console.print("the choice is the smallest alpha tried: a lower --eps may find a better", style="yellow")
+        console.print("this is the smallest alpha tried; a smaller --eps may find a better one", style="yellow")

@@ -27,7 +27,7 @@ from blockgreedy.model import Model
 from blockgreedy.quality import measure
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
-_MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
+_MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")
 _OUT = typer.Option("--out", "-o", help="Write to this .csv or .parquet file; default: CSV to stdout.",
                     rich_help_panel="Output")  # fmt: skip
 
@@ -46,14 +46,21 @@ class PredictOptions(DataOptions, _OfModel):
     what: What = _of_prediction(
         "labels",
         "--what",
-        "Labels are classes, or the predicted values of a regression; decision is X·w + intercept.",
+        "What to predict: labels (classes, or the predicted numbers of a regression), probabilities, or decision "
+        "values, X·w + intercept.",
         choices=What,
     )
     alpha: str | None = _of_prediction(
-        None, "--alpha", "Which model of a path: a number (the nearest alpha), or the choice of aic, bic or ebic."
+        None,
+        "--alpha",
+        "If the model is a path: the alpha to use. A number takes the nearest alpha of the path; aic, bic or ebic "
+        "takes the alpha with the lowest value of that criterion.",
     )
     score: bool = _of_prediction(
-        False, "--score", "Compare with the labels in DATA: print the scores, and predictions only with --out."
+        False,
+        "--score",
+        "Score the predictions against the labels in DATA. Prints the scores; predictions are written only with "
+        "--out.",
     )
     out: Annotated[Path | None, _OUT] = None
     as_json: bool = _of_output(False, "--json", "With --score: the scores as one JSON object.")
@@ -63,11 +70,11 @@ class PredictOptions(DataOptions, _OfModel):
 @app.command()
 @takes(PredictOptions)
 def predict(options: PredictOptions) -> None:
-    """Predict with a saved model: labels, probabilities or decision values, a line per row of DATA.
+    """Predict with a saved model: labels, probabilities or decision values, one line per row of DATA.
 
-    Data are read as the model's own were: svmlight files with the same first index, tables with the same columns and
-    categories (unseen categories are encoded as all zeros). --score compares the predictions with the labels in DATA
-    and prints the scores beside those of a constant prediction.
+    DATA is read in the same way as the data the model was fitted on: svmlight files with the same first index, tables
+    with the same columns, categories and fill values (unseen categories are encoded as all zeros). --score compares
+    the predictions with the labels in DATA and prints the scores next to those of a constant prediction.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error.
 
@@ -115,18 +122,22 @@ def _chosen(model: Model, alpha: float | str | None) -> Model:
     """One of the models of a path."""
     if isinstance(alpha, str):
         chosen = model.at(alpha)
-        _say(f"alpha {chosen.alphas[0]:.6g}, the choice of {alpha.upper()}: {chosen.nonzeros[0]:,} nonzero weights")
+        _say(f"alpha {chosen.alphas[0]:.6g} (lowest {alpha.upper()}): {chosen.nonzeros[0]:,} nonzero weights")
         return chosen
     if alpha is not None:
         nearest = model.at(alpha)
         if abs(nearest.alphas[0] / alpha - 1) > 0.01:
-            typer.secho(f"Warning: the nearest alpha of the model is {nearest.alphas[0]:.6g}", err=True, fg="yellow")
+            typer.secho(
+                f"Warning: the path has no alpha {alpha:g}; the nearest, {nearest.alphas[0]:.6g}, is used",
+                err=True,
+                fg="yellow",
+            )
         return nearest
     if len(model) > 1:
         lowest, highest = model.alphas.min(), model.alphas.max()
         several = f"the model has {len(model)} alphas, {lowest:.3g} to {highest:.3g}"
         names = f", or {', '.join(model.criteria)}" if model.criteria is not None else ""
-        raise ValueError(f"{several}: choose one with --alpha and a number{names}")
+        raise ValueError(f"{several}: choose one with --alpha (a number{names})")
     return model
 
 
@@ -160,14 +171,14 @@ def _read(options: PredictOptions, model: Model) -> Dataset:
     if names is not None and known is not None and len(names) == len(known) and np.any(names != known):
         first = int(np.flatnonzero(names != known)[0])
         raise ValueError(
-            f"{options.data} has other features than the model: column {first + 1} is {str(names[first])!r}, "
+            f"{options.data} has different features from the model: column {first + 1} is {str(names[first])!r}, "
             f"the model's is {str(known[first])!r}"
         )
     given, wanted = dataset.X.shape[1], model.n_features
     if given == wanted:
         return dataset
     if model.index_base is None or dataset.index_base is None:
-        raise ValueError(f"{options.data} has {given:,} columns, the model {wanted:,} features")
+        raise ValueError(f"{options.data} has {given:,} columns, but the model has {wanted:,} features")
     if given > wanted:  # features that no row of the model's own data had
         left_out = f"{given - wanted:,} features beyond the model's {wanted:,} have no weight and are left out"
         typer.secho(f"Warning: {left_out}", err=True, fg="yellow")

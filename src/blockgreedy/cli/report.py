@@ -11,9 +11,11 @@ from blockgreedy.cli.outputs import Outputs, report_output
 from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, takes
 from blockgreedy.model import Model
 
-_MODEL = typer.Argument(metavar="MODEL", help="What fit, path or cv saved with --model.")
+_MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")
 _OUT = typer.Option(
-    "--out", "-o", help="The page to write (default: the model's name with .html, if there is no such file yet)."
+    "--out",
+    "-o",
+    help="HTML file to write (default: the model's name with the ending .html; an existing file is not replaced).",
 )
 
 
@@ -26,7 +28,7 @@ class ReportOptions:
 @app.command()
 @takes(ReportOptions)
 def report(options: ReportOptions) -> None:
-    """Write the report of a saved model: its quality, its features, and the proof of its accuracy.
+    """Write an HTML report of a saved model: how well it predicts, its features, and the proof of its accuracy.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error.
 
@@ -36,7 +38,7 @@ def report(options: ReportOptions) -> None:
     """
     out = options.out or options.model.with_suffix(".html")
     if options.out is None and out.exists():
-        fail(f"{out} exists; --out {out} replaces it, another name keeps it", WRONG_USE)
+        fail(f"{out} exists already; name it with --out to replace it, or give another name", WRONG_USE)
     outputs = Outputs([("the model", options.model)], report_output(out, "--out"))
     with failures("interrupted; nothing was written"):
         model = Model.load(options.model)

@@ -18,7 +18,7 @@ from rich.table import Column
 
 from blockgreedy.backends.cpu import resolve_threads
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, THREADS, WRONG_USE, app, fail, option, takes
+from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, THREADS, WRONG_USE, app, fail, in_options, option, takes
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.files import SUFFIXES, about_machine, write
 from blockgreedy.experiments.plan import Job, make_plan
@@ -27,7 +27,9 @@ from blockgreedy.experiments.sets import Source, choose, data_folder
 
 _of_data, _of_runs, _of_output = partial(option, "Data"), partial(option, "Runs"), partial(option, "Output")
 _FOLDER = typer.Option(
-    "--data-dir", help="Folder with .npz or svmlight files (default: BLOCKGREEDY_DATA).", rich_help_panel="Data"
+    "--data-dir",
+    help="Folder with .npz or svmlight files (default: the environment variable BLOCKGREEDY_DATA).",
+    rich_help_panel="Data",
 )
 _OUT = typer.Option("--out", help="Folder for the page, pictures and tables.", rich_help_panel="Output")
 
@@ -38,17 +40,23 @@ class ReproduceOptions:
 
     data_dir: Annotated[Path | None, _FOLDER] = None
     sets: str = _of_data(
-        "", "--sets", "Only these sets, separated by commas; missing ones of the paper are generated."
+        "",
+        "--sets",
+        "Only these data sets, separated by commas. Data sets of the paper that are not in the folder are generated.",
     )
-    raw: bool = _of_data(False, "--raw", "Leave columns as they are instead of scaling them to unit norm.")
+    raw: bool = _of_data(False, "--raw", "Do not scale the columns to norm 1.")
     seconds: float | None = _of_runs(
         None,
         "--seconds",
         f"Seconds for a run of Figure 2 (default: {plan.SECONDS:g}; with --full {plan.FULL_SECONDS:g}).",
     )
-    full: bool = _of_runs(False, "--full", "Longer runs, and look-alikes of every set that is missing.")
+    full: bool = _of_runs(
+        False, "--full", "Longer runs, and a generated replacement for every data set of the paper that is missing."
+    )
     n_threads: int | None = _of_runs(None, "--threads", THREADS)
-    seed: int = _of_runs(0, "--seed", "Seed of random blocks, of their choice and of generated data.")
+    seed: int = _of_runs(
+        0, "--seed", "Random seed: for random blocks, the order in which they are used, and generated data."
+    )
     out: Annotated[Path, _OUT] = Path("reproduce")
     quiet: bool = _of_output(False, "--quiet -q", "Print no progress.")
 
@@ -135,7 +143,7 @@ def reproduce(options: ReproduceOptions) -> None:
         threads = resolve_threads(options.n_threads)
         sources = choose(data_folder(options.data_dir), wanted, options.full)
     except (ValueError, TypeError, FileNotFoundError) as error:
-        fail(str(error), WRONG_USE)
+        fail(in_options(str(error)), WRONG_USE)
     if find_spec("matplotlib") is None:
         fail("reproduce draws with matplotlib, which is not installed: pip install 'blockgreedy[report]'", FAILED)
     if options.out.exists() and not options.out.is_dir():

@@ -16,7 +16,8 @@ from blockgreedy.quality import LABELS, LOWER_IS_BETTER, ON_TRAINING_ROWS, Quali
 
 _ROWS = 12  # of a table of alphas
 _OPTIMISTIC = (
-    "The model has seen these rows: new rows will score worse. --holdout 0.2 scores on rows left out of the fit."
+    "These scores are optimistic, because the model was fitted on the same rows. --holdout 0.2 scores on rows that "
+    "are left out of the fit."
 )
 
 
@@ -91,6 +92,10 @@ def show_scores(console: Console, quality: Quality, classes: NDArray[Any] | None
     console.print(f"Scores on {quality.rows} ({size})", style="bold", highlight=False)
     console.print(table, highlight=False)
     if classes is not None and "roc_auc" not in quality.scores:
-        console.print("All of these rows are of one class: there is no AUC.", style="yellow", highlight=False)
+        console.print(
+            "All of these rows are of one class, so there is no AUC and no average precision.",
+            style="yellow",
+            highlight=False,
+        )
     if quality.rows == ON_TRAINING_ROWS:
         console.print(_OPTIMISTIC, style="dim", highlight=False)

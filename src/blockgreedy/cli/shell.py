@@ -5,11 +5,14 @@ Exit codes: 0 done (converged), 3 not converged, 2 wrong use, 1 any other error.
 
 import contextlib
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
-from inspect import signature
+from inspect import cleandoc, signature
 from typing import Annotated, Any, NoReturn, TypeVar, get_args, get_type_hints
 
 import typer
@@ -23,9 +26,12 @@ NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 NO_POINT = "interrupted before there was a result to report"
 ALPHAS = "Number of alphas, from alpha_max (all weights are 0) downwards."
 EPS = "The smallest alpha, as a fraction of alpha_max."
-L1_RATIO = "Elastic net: this part of alpha is the L1 penalty, the rest the ridge penalty."
-TOL = "Stop when the duality gap is at most this part of the null model's objective: a bound on the error."
-THREADS = "Number of threads (default: all that the process may use). Results do not depend on it."
+L1_RATIO = "Elastic net: share of alpha that goes to the L1 penalty (1: lasso); the rest goes to the ridge penalty."
+TOL = (
+    "Accuracy: stop when the objective is proven to be at most tol × (objective of the null model) above the "
+    "minimum. The null model has all weights 0."
+)
+THREADS = "Number of threads (default: all available). Results do not depend on it."
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -45,7 +51,7 @@ class App(typer.Typer):
 
 
 app = App(
-    help="L1-regularised models on large sparse data, by block-greedy coordinate descent.",
+    help="Fit L1-regularised models (lasso, elastic net, sparse logistic regression) to large sparse data.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -72,8 +78,11 @@ Options = TypeVar("Options")
 def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Shows typer the fields of a record as the options of a command that takes the record."""
 
+    names = _option_names(record)
+
     def decorate(command: Callable[[Options], None]) -> Callable[..., None]:
         def call(**values: Any) -> None:
+            _OPTIONS.set(names)
             with failures(code=WRONG_USE):
                 resolve_threads(values.get("n_threads"))
             try:
@@ -85,12 +94,55 @@ def takes(record: type[Options]) -> Callable[[Callable[[Options], None]], Callab
                 if not isinstance(error, BrokenPipeError):  # `… | head` has seen enough, and that is no failure
                     fail(f"the results cannot be written to stdout: {error.strerror}", FAILED)
 
-        call.__name__, call.__doc__ = command.__name__, command.__doc__
+        call.__name__, call.__doc__ = command.__name__, _flowing(command.__doc__ or "")
         call.__signature__ = signature(record)  # type: ignore[attr-defined]
         call.__annotations__ = get_type_hints(record, include_extras=True)
         return call
 
     return decorate
+
+
+# The arguments of the library that the running command has options for: {"n_threads": "--threads"}.
+_OPTIONS: ContextVar[dict[str, str]] = ContextVar("options", default={})  # noqa: B039
+
+
+def _option_names(record: type[Any]) -> dict[str, str]:
+    found = {}
+    for field, hint in get_type_hints(record, include_extras=True).items():
+        for info in (getattr(record, field, None), *getattr(hint, "__metadata__", ())):
+            declared = (getattr(info, "default", None), *(getattr(info, "param_decls", None) or ()))
+            named = [text for text in declared if isinstance(text, str) and text.startswith("--")]
+            if named:
+                found[field] = named[0].split("/")[0]
+    return found
+
+
+def in_options(message: str) -> str:
+    """A message of the library in the words of the command line: ``n_threads=0`` is ``--threads 0`` there.
+
+    Only what stands alone is an argument: in ``fill=price=median`` price is not, whatever it is called.
+    """
+    options = _OPTIONS.get()
+    if not options:
+        return message
+    names = "|".join(map(re.escape, options))
+    message = re.sub(rf"^({names}):", lambda found: f"{options[found[1]]}:", message)
+    alone = rf"(?<![\w=,'\"./-])({names})="
+    message = re.sub(rf"{alone}True\b", lambda found: options[found[1]], message)
+    quoted = r"'[^']*'"
+
+    def option(found: re.Match[str]) -> str:
+        value = found[2] or ""
+        listed = ",".join(text[1:-1] for text in re.findall(quoted, value))
+        return f"{options[found[1]]} {shlex.quote(listed) if value else ''}"
+
+    return re.sub(rf"{alone}(?=\S)(\[{quoted}(?:, {quoted})*\]|{quoted})?", option, message)
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs as single lines, for the terminal to wrap; those that begin with a backspace keep their lines."""
+    parts = cleandoc(text).split("\n\n")
+    return "\n\n".join(part if part.startswith("\b") else " ".join(part.split("\n")) for part in parts)
 
 
 def end_stdout() -> None:
@@ -133,7 +185,7 @@ def warnings_as_lines(kind: type[Warning]) -> Iterator[None]:
 
         def show_as_line(message: Any, category: Any, *place: Any, **more: Any) -> None:
             if issubclass(category, kind):
-                typer.secho(f"Warning: {message}", err=True, fg="yellow")
+                typer.secho(f"Warning: {in_options(str(message))}", err=True, fg="yellow")
             else:
                 show(message, category, *place, **more)
 
@@ -155,7 +207,7 @@ def failures(interrupted: str = "interrupted", *, code: int = FAILED) -> Iterato
     try:
         yield stage
     except (ValueError, TypeError, NotImplementedError) as error:
-        fail(str(error), stage.code)
+        fail(in_options(str(error)), stage.code)
     except (OSError, MemoryError, ImportError) as error:
         fail(str(error) or "out of memory", FAILED)
     except KeyboardInterrupt:

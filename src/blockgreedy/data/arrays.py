@@ -23,7 +23,7 @@ def read_mtx(path: Path, target: str | os.PathLike[str] | None, labelled: bool) 
     except (ValueError, OSError, TypeError, OverflowError) as error:
         raise ValueError(f"{path} cannot be read as MatrixMarket: {error}") from error
     if X.dtype.kind == "c":
-        raise ValueError(f"{path} holds complex numbers; real ones are needed")
+        raise ValueError(f"{path} holds complex numbers; only real numbers are accepted")
     as_array: Any = sparse.csr_array if hasattr(X, "tocsr") else np.asarray
     return _with_labels(path, as_array(X, dtype=np.float64), target, labelled)
 
@@ -46,7 +46,9 @@ def _read_array(path: Path) -> NDArray[Any]:
 def _with_labels(path: Path, X: Any, target: str | os.PathLike[str] | None, labelled: bool) -> Dataset:
     if target is None:
         if labelled:
-            raise ValueError(f"{path} holds a matrix without labels: name their file with target=… (.npy, or text)")
+            raise ValueError(
+                f"{path} holds a matrix without labels; name the file of the labels (.npy, or text) with target=…"
+            )
         return Dataset.of_file(path, X, np.zeros(X.shape[0]), None, labelled=False)
     return Dataset.of_file(path, X, _read_labels(Path(target)), None)
 

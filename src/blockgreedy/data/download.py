@@ -40,7 +40,11 @@ class Download:
             had, before = self._size(), had
             failures = 1 if had > before else failures + 1
             if failures >= _ATTEMPTS:
-                kept = f"{had:,} bytes are kept, and the next fetch goes on from there" if had else "nothing came"
+                kept = (
+                    f"{had:,} bytes are kept, and the next fetch resumes from there"
+                    if had
+                    else "nothing was received"
+                )
                 raise OSError(f"{url} broke off {_ATTEMPTS} times in a row ({problem or 'no usable answer'}); {kept}")
             time.sleep(_PAUSE * 2 ** (failures - 1))
         self.part.replace(output_file)
@@ -89,7 +93,7 @@ class Download:
                 self.seen(have, total)
         if self._size() != have:  # another process writes to it
             return None
-        return "" if total is None or have == total else f"{have:,} of {total:,} bytes came"
+        return "" if total is None or have == total else f"{have:,} of {total:,} bytes were received"
 
     def _size(self) -> int:
         return self.part.stat().st_size if self.part.is_file() else 0

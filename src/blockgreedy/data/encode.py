@@ -38,14 +38,16 @@ def fit_encoding(
             sources.append(Source(column.name, fill=_fill(column, plan.fills.get(column.name), where)))
             continue
         if column.name in plan.fills and plan.roles[column.name] == "categories":
-            raise ValueError(f"fill: column {column.name!r} of {where} holds categories; fill is for numbers")
+            raise ValueError(
+                f"fill: column {column.name!r} of {where} holds categories; fill is only for columns of numbers"
+            )
         found = words[column.name] = _words(column, where)
         counts = found.counts()
         kept = sorted(value for value, n in zip(found.values, counts, strict=True) if n >= plan.min_count)
         sources.append(Source(column.name, tuple(kept), from_numbers=column.is_number))
         codes[column.name] = _recoded(found, kept)
     if not sources:
-        raise ValueError(f"{where} has no columns but the labels")
+        raise ValueError(f"{where} has no columns except the labels")
     crosses = _find_crosses(sources, codes, plan, len(columns[0]), where, n_threads)
     return Encoding(tuple(sources), crosses, plan.min_count, plan.dropped), words
 
@@ -115,8 +117,9 @@ def warn_of_numbers(name: str, words: Words, where: str, stacklevel: int) -> Non
     if odd and (few_rows or len(others) <= _FEW * len(counts)):
         warnings.warn(
             f"{where}, column {name!r}: {n_odd:,} of {rows:,} values are not numbers, such as {odd[0]!r}, so its "
-            f"{len(counts):,} different values are taken as categories. If numbers are meant, write these values as "
-            f"numbers (1000.5, without separators or units); if categories are meant, name the column in categorical",
+            f"{len(counts):,} different values are used as categories. If the column should hold numbers, write "
+            "these values as numbers (1000.5, without separators or units). If it holds categories, "
+            f"categorical={name!r} silences this warning",
             stacklevel=stacklevel,
         )
 
@@ -143,17 +146,20 @@ def _fill(column: Column, fill: float | str | None, where: str) -> float | None:
     values = column.numbers()
     values = values[~np.isnan(values)]
     if not len(values):
-        raise ValueError(f"{where}, column {column.name!r} has no values that fill={fill} could be taken of; drop it")
+        raise ValueError(
+            f"{where}, column {column.name!r} has no values, so that fill={fill} is undefined; leave it out "
+            f"(drop={column.name!r})"
+        )
     return float(np.mean(values) if fill == "mean" else np.median(values))
 
 
 def _numbers(column: Column, fill: float | None, where: str) -> NDArray[np.float64]:
     if column.kind == "text":
-        raise ValueError(f"{where}, column {column.name!r} holds text, but numbers when the model was fitted")
+        raise ValueError(f"{where}, column {column.name!r} holds text, but it held numbers when the model was fitted")
     if not column.is_number:
         raise ValueError(
-            f"{where}, column {column.name!r} is of type {column.type}; accepted are numbers, booleans and text. "
-            "Name it in categorical to take its values as categories, or in drop to leave it out"
+            f"{where}, column {column.name!r} has type {column.type}, which cannot be used as it is. Leave it out "
+            f"(drop={column.name!r}), or use its values as categories (categorical={column.name!r})"
         )
     values = column.numbers()
     missing = np.isnan(values)
@@ -161,8 +167,8 @@ def _numbers(column: Column, fill: float | None, where: str) -> NDArray[np.float
         if fill is None:
             raise ValueError(
                 f"{where}, column {column.name!r}, row {int(missing.argmax()) + 1}: a value is missing (so are "
-                f"{int(missing.sum()) - 1:,} more of {len(values):,}); say what to fill in (fill, such as "
-                f"{column.name}=median), or drop the column"
+                f"{int(missing.sum()) - 1:,} more of {len(values):,}); fill them (fill='{column.name}=median'), or "
+                f"leave the column out (drop={column.name!r})"
             )
         values = np.where(missing, fill, values)
     return np.ascontiguousarray(values)
@@ -214,6 +220,6 @@ def _warn_of_unseen(unseen: dict[str, int], n_rows: int, encoding: Encoding, whe
     rare = f" or were in fewer than {encoding.min_count:,} rows" if encoding.min_count > 1 else ""
     warnings.warn(
         f"{where}: unseen categories are encoded as all zeros: {', '.join(shown)} of {n_rows:,} rows{more} "
-        f"(they did not occur{rare} in the data that the encoding was made of)",
+        f"(they did not occur{rare} in the training data)",
         stacklevel=4,
     )

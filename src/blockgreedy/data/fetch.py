@@ -58,7 +58,7 @@ def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: 
             raise
         _write_note(note, about)
         for difference in differences(entry, about):
-            warnings.warn(f"{name} is not as published: {difference}", stacklevel=2)
+            warnings.warn(f"{name} differs from the published description: {difference}", stacklevel=2)
     return path
 
 
@@ -116,7 +116,7 @@ def _known(name: str) -> PublicSet:
     if name not in SETS:
         close = difflib.get_close_matches(name, SETS, n=3, cutoff=0.4)
         meant = f" (did you mean {' or '.join(close)}?)" if close else ""
-        raise ValueError(f"name={name!r} is no set that can be fetched{meant}; there are {', '.join(SETS)}")
+        raise ValueError(f"name={name!r} is not a data set that can be fetched{meant}; there are {', '.join(SETS)}")
     return SETS[name]
 
 
@@ -142,7 +142,7 @@ def _retrieve(entry: PublicSet, place: Path, known: str | None, seen: Seen) -> N
     except ValueError as error:  # of pooch: the checksum
         expected = "the published one" if known == entry.checksum else "that of the first download"
         raise ValueError(
-            f"what {entry.url} sent has another checksum than {known}, {expected}; it was not kept"
+            f"the file from {entry.url} does not have the checksum {known} ({expected}), so it was not kept"
         ) from error
     finally:
         logger.setLevel(level)

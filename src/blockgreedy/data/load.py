@@ -89,7 +89,7 @@ def load(
     )
     treatment = Treatment.of(categorical, drop, fill, cross, min_count)
     if not path.is_file():
-        raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
+        raise FileNotFoundError(f"there is no file {str(path)!r}")
     if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r} must be None, float32 or float64")
     text_dtype = np.float64 if dtype is None else dtype
@@ -175,9 +175,11 @@ def check_options(
     )
     for name, value, is_given, kinds in given:
         if is_given and owners[kind] not in kinds:
-            raise ValueError(f"{name}={value!r} is for {', '.join(kinds)}; it says nothing of {str(path)!r}")
+            raise ValueError(f"{name}={value!r} is for {', '.join(kinds)} only; it does not apply to {str(path)!r}")
         if is_given and encoding is not None and name in ("categorical", "drop", "fill", "cross", "min_count"):
-            raise ValueError(f"{name}={value!r} cannot be combined with an encoding, which says how columns are read")
+            raise ValueError(
+                f"{name}={value!r} cannot be combined with an encoding, which already says how columns are read"
+            )
 
 
 def check_columns(path: Path, *, target: str | None = None, labelled: bool = True, **asked: Any) -> None:

@@ -32,11 +32,13 @@ def _read(path: Path, file: Any) -> Dataset:
     except _BROKEN as error:
         raise ValueError(f"{path} is not an .npz file: {error}") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError(f"{path} is not an .npz file but a single array: an .npz file with a matrix and y is needed")
+        raise ValueError(
+            f"{path} holds a single array; needed is an .npz file with a sparse matrix and an array y of labels"
+        )
     with archive:
         if not {"format", "shape", "data"} <= set(archive.files):
             if "header" in archive.files:
-                raise ValueError(f"{path} holds a model, not data; blockgreedy predict takes it")
+                raise ValueError(f"{path} holds a model, not data; use it with blockgreedy predict or report")
             found = ", ".join(archive.files) or "nothing"
             raise ValueError(f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}")
         if "y" not in archive:

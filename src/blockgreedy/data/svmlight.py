@@ -97,7 +97,10 @@ class _Reader:
             np.add(indices, 1, out=indices)
             base, width = 0, width + 1
         if n_features is not None and width > n_features:
-            raise ValueError(f"{self.path} has a feature {width - 1 + base}, beyond n_features={n_features}")
+            raise ValueError(
+                f"{self.path} has a feature with index {width - 1 + base}, which is more than "
+                f"n_features={n_features} allows"
+            )
         if indptr[-1] <= _INT32_MAX:  # scipy keeps both index arrays in one type and would widen the large one
             indptr = indptr.astype(np.int32)
         X = sparse.csr_array((data, indices, indptr), shape=(len(y), n_features or max(width, 1)))

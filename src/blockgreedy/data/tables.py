@@ -70,7 +70,9 @@ def open_table(
         # A CSV does not say that 01 is text: columns of categories are read as they stand.
         as_text = {name for name, role in plan.roles.items() if role == "categories"}
         if not plan.roles and not with_dropped:
-            raise ValueError(f"{path} has no columns but the labels{' and the dropped ones' if plan.dropped else ''}")
+            raise ValueError(
+                f"{path} has no columns except the labels{' and the dropped ones' if plan.dropped else ''}"
+            )
     else:
         fields = read_schema(path, kind, compression)
         used = [source.name for source in encoding.columns]
@@ -134,15 +136,16 @@ def _target_column(
             return target
         if not labelled:
             return None
-        raise ValueError(f"target={target!r} is no column of {path}; {columns_text(fields)}")
+        raise ValueError(f"target={target!r} is not a column of {path}; {columns_text(fields)}")
     named = [name for name in fields if name.lower() in TARGET_NAMES and name not in known]
     if len(named) == 1:
         return str(named[0])
     if not labelled:
         return None
     raise ValueError(
-        f"which column of {path} holds the labels? Say target=…; {', '.join(TARGET_NAMES)} are found without it"
-        f"{', but several are there' if named else ''}; {columns_text(fields)}"
+        f"which column of {path} holds the labels? Name it with target=… (only a column named "
+        f"{' or '.join(TARGET_NAMES)} is found without it{', and here there are several' if named else ''}); "
+        f"{columns_text(fields)}"
     )
 
 

@@ -19,8 +19,10 @@ Crosses = str | Iterable[str | Iterable[str]] | None
 Role = Literal["categories", "numbers", "whole?"]
 ALL = "all"
 _AVERAGES = ("mean", "median")
-_FILL_HELP = "accepted are a number, mean, median, and these for single columns: price=0,age=median"
-_CROSS_HELP = "accepted are names of columns, A,B, and all:2 or all:3 for all pairs or triples of categorical columns"
+_FILL_HELP = "accepted are a number, mean or median, for all columns or for single ones: price=0,age=median"
+_CROSS_HELP = (
+    "accepted are two or more column names, A,B, or all:2 (all:3) for all pairs (triples) of categorical columns"
+)
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,10 @@ class Treatment:
             for name in () if isinstance(cross, int) else cross:
                 _known("cross", name, features, target, where, dropped)
                 if roles[name] == "numbers":
-                    raise ValueError(f"cross: column {name!r} of {where} holds numbers; name it in categorical too")
+                    raise ValueError(
+                        f"cross: column {name!r} of {where} holds numbers; add categorical={name!r} to cross its "
+                        "values"
+                    )
         return Plan(roles, frozenset(named), tuple(dropped), fills, self.cross, self.min_count)
 
 
@@ -106,7 +111,7 @@ class Plan:
                 if len(categorical) < cross:
                     raise ValueError(
                         f"cross=all:{cross} needs at least {cross} categorical columns, and there are "
-                        f"{len(categorical)}; name columns of numbers that are categories in categorical"
+                        f"{len(categorical)}; columns of numbers become categorical with categorical=…"
                     )
                 wanted: Iterable[tuple[str, ...]] = combinations(categorical, cross)
             else:
@@ -114,7 +119,10 @@ class Plan:
             for columns in wanted:
                 numbers = [name for name in columns if name not in categorical]
                 if numbers:
-                    raise ValueError(f"cross: column {numbers[0]!r} holds numbers; name it in categorical too")
+                    raise ValueError(
+                        f"cross: column {numbers[0]!r} holds numbers; add categorical={numbers[0]!r} to cross its "
+                        "values"
+                    )
                 found.setdefault(frozenset(columns), columns)
         return list(found.values())
 
@@ -162,7 +170,7 @@ def _fill_value(fill: Any, value: Any) -> float | str:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"fill={fill!r}: {value!r} is no value to fill in; {_FILL_HELP}")
+        raise ValueError(f"fill={fill!r}: {value!r} is not a value to fill in; {_FILL_HELP}")
     return number
 
 
@@ -180,7 +188,7 @@ def _cross(entry: Any) -> tuple[str, ...] | int:
         return int(size)
     names = tuple(name.strip() for name in entry.split(",")) if isinstance(entry, str) else tuple(entry)
     if not all(isinstance(name, str) and name for name in names) or len(names) < 2:
-        raise ValueError(f"cross={entry!r} must be two or more columns; {_CROSS_HELP}")
+        raise ValueError(f"cross={entry!r} is not a cross; {_CROSS_HELP}")
     if len(set(names)) < len(names):
         raise ValueError(f"cross={entry!r} names a column twice; {_CROSS_HELP}")
     return names
@@ -209,16 +217,14 @@ def _chosen(
 def _known(option: str, name: str, names: list[str], target: str | None, where: str, dropped: Iterable[str]) -> None:
     if name in names:
         return
-    what = "has no"
-    if name == target:
-        what = "takes the labels from"
-    elif name in dropped:
-        what = "is read without the dropped"
+    for is_so, what in ((name == target, "holds the labels"), (name in dropped, "is dropped")):
+        if is_so:
+            raise ValueError(f"{option}: column {name!r} of {where} {what}; {columns_text(names, 'other columns')}")
     if name and any(letter in name for letter in "*?["):
-        raise ValueError(f"{option}: no column of {where} fits {name!r}; {columns_text(names)}")
-    raise ValueError(f"{option}: {where} {what} column {name!r}; {columns_text(names)}")
+        raise ValueError(f"{option}: no column of {where} matches {name!r}; {columns_text(names)}")
+    raise ValueError(f"{option}: {where} has no column {name!r}; {columns_text(names)}")
 
 
-def columns_text(names: Iterable[str]) -> str:
+def columns_text(names: Iterable[str], which: str = "columns") -> str:
     listed = list(names)
-    return f"its columns are {', '.join(listed[:20])}{', …' if len(listed) > 20 else ''}"
+    return f"its {which} are {', '.join(listed[:20])}{', …' if len(listed) > 20 else ''}"

@@ -133,9 +133,15 @@ def _remarks(dataset: Dataset, rows: Any, index_base: int) -> list[str]:
     n_features = rows.shape[1]
     last = int(rows.indices.max()) if rows.nnz else -1
     if last + 1 < n_features:
-        remarks.append(f"the last {n_features - 1 - last:,} columns are empty: read it with n_features={n_features}")
+        remarks.append(
+            f"the last {n_features - 1 - last:,} columns are empty, and svmlight text does not show that: read it "
+            f"with n_features={n_features}"
+        )
     if index_base == 0 and not (rows.nnz and rows.indices.min() == 0):
-        remarks.append("no row has the feature 0, so nothing shows the base: read it with index_base=0")
+        remarks.append(
+            "feature 0 occurs in no row, so that the file does not show that indices begin at 0: read it with "
+            "index_base=0"
+        )
     if dataset.feature_names is not None:
-        remarks.append("names of features are not kept in svmlight text")
+        remarks.append("svmlight text does not keep the names of the features")
     return remarks

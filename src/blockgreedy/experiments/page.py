@@ -39,8 +39,8 @@ def make_page(results: Results) -> Page:
     page = Page(_TITLE, _lead(results))
     if results.interrupted:
         page.section("Interrupted").text(
-            "This run was stopped before its end. The page shows what had been measured by then; what is missing "
-            "says so."
+            "This run was interrupted. The page shows what had been measured by then; missing parts are marked as "
+            "not measured."
         )
     if not results.sets:
         page.section("Nothing was run").bullets(results.remarks or ["No data set could be read."])
@@ -85,7 +85,8 @@ def _put(section: Section, table: Table, *, folded: bool = False) -> None:
 
 def _verdicts(section: Section, results: Results) -> None:
     section.text(
-        "What the paper says, what this run found, and whether they agree; computed from this run's numbers."
+        "For each statement of the paper: what this run found, and whether the two agree. All verdicts are computed "
+        "from the numbers of this run."
     )
     section.findings(findings(results))
 
@@ -93,13 +94,14 @@ def _verdicts(section: Section, results: Results) -> None:
 def _clocks(section: Section, results: Results) -> None:
     threads = results.config.get("n_threads", "?")
     section.text(
-        f"Times are of two sorts and never share an axis. The wall clock is this machine's, with {threads} threads "
-        "that scan equal slices of the nonzeros whatever the blocks are. The model is of 32 threads, one per block, "
-        "as in the paper: the nonzeros on the critical path of each iteration times the time per nonzero, measured "
-        "here on one thread. It leaves out memory bandwidth and synchronisation.",
-        "The model has two forms. Scan follows the blocks: every thread scans its own block, and the iteration "
-        "lasts as long as the heaviest block, as in the paper's code. Equal slices: every thread scans 1/32 of the "
-        "nonzeros.",
+        "This page has two kinds of time, and they are never mixed in one picture. Wall clock: measured on this "
+        f"machine with {threads} threads, which scan equal parts of the nonzeros, whatever the blocks are. Model: "
+        "the estimated time on 32 threads, one per block, as in the paper. It is the number of nonzeros that the "
+        "busiest thread scans in each iteration, times the time per nonzero, measured here on one thread. The model "
+        "leaves out memory bandwidth and synchronisation.",
+        "The model has two variants. 'Scan follows the blocks': every thread scans its own block, and the iteration "
+        "takes as long as the block with the most nonzeros, as in the paper's code. 'Equal slices': every thread "
+        "scans 1/32 of the nonzeros.",
     )
     rows = [[facts.name, _or_dash(facts.ns_per_nonzero)] for facts in results.sets]
     section.table(["set", "ns per nonzero"], rows, "The model's unit: one thread, measured in this run")
@@ -112,15 +114,16 @@ def _or_dash(value: float) -> str:
 def _data(section: Section, results: Results) -> None:
     how = "as they are in the files" if results.config.get("raw") else "scaled to unit norm (empty columns stay zero)"
     section.text(
-        f"Logistic loss, columns {how}. lambda_0 is the largest power of ten with any nonzero weight, that is below "
-        "alpha_max; the next three powers follow, as in the paper."
+        f"Logistic loss, columns {how}. lambda_0 is the largest power of ten below alpha_max, that is, the largest "
+        "power of ten at which some weight is nonzero. It and the next three smaller powers of ten are the alphas, "
+        "as in the paper."
     )
     _put(section, data_table(results))
     lines = []
     for facts in results.sets:
         own = facts.in_paper
         if facts.generated:
-            lines.append(f"{facts.name} is generated: only its shape resembles the real set.")
+            lines.append(f"{facts.name} is generated: only its size and sparsity resemble the real set.")
         elif own is not None and not facts.is_the_papers:
             parts = [
                 f"{ours / theirs:.2f} of its {word}"
@@ -144,10 +147,10 @@ def _design(section: Section, results: Results) -> None:
         return
     facts = results.facts(runs[0].set_name)
     section.text(
-        f"B blocks, P of them per iteration: {facts.name} at alpha {alpha_text(runs[0].alpha)}, random blocks, "
-        f"until (f − f*)/(f(0) − f*) ≤ {plan.DESIGN_ERROR:g}. B = 1 is Greedy, B = p is SCD (P = 1) or Shotgun, P = "
-        "B is Thread-Greedy (Thr.-Gr.). In the cells, k is thousands, m thousandths and µ millionths; darker is "
-        "more."
+        f"B blocks, of which P are updated in each iteration: {facts.name} at alpha {alpha_text(runs[0].alpha)}, "
+        f"random blocks, until (f − f*)/(f(0) − f*) ≤ {plan.DESIGN_ERROR:g}. B = 1 is Greedy, B = p is SCD (P = 1) "
+        "or Shotgun, P = B is Thread-Greedy (Thr.-Gr.). In the cells, k means thousands, m thousandths and µ "
+        "millionths; darker cells have larger values."
     )
     for update in ("add", "joint"):
         made = [design_space(results, update, clock) for clock in (None, "wall", "blocks")]
@@ -176,8 +179,8 @@ def _figure_2(section: Section, results: Results) -> None:
     own = "; balanced ones, ours, are teal" if "balanced" in results.kinds() else ""
     section.text(
         "Thread-greedy with 32 blocks, one coordinate per block, all steps added (update='add'). As in the paper "
-        f"random blocks are black (white on a dark page) and clustered ones (Algorithm 2) red{own}. An undamped run "
-        "may cycle: its curve then goes sideways or up and down."
+        f"random blocks are black (white on a dark page) and clustered ones (Algorithm 2) red{own}. Steps that "
+        "are added without damping may overshoot: the curve then stays level or goes up and down."
     )
     for clock, title in ((None, "By iteration"), ("blocks", "Model of 32 threads, scan follows the blocks")):
         part = section.section(title)
@@ -191,7 +194,8 @@ def _figure_2(section: Section, results: Results) -> None:
     if results.find(plan.LINE_SEARCH):
         part = section.section("With a line search before the steps are added")
         part.text(
-            "The paper's code refines each step alone on the true loss before all are added (update='line-search')."
+            "The paper's code refines each step by a line search of its own before all steps are added "
+            "(update='line-search')."
         )
         _grid(part, results, plan.LINE_SEARCH, None, ("objective",))
     _put(section.section("Run by run"), iterations_table(results), folded=True)
@@ -214,8 +218,8 @@ def _reuters(section: Section, results: Results) -> None:
     if not facts.is_the_papers:
         section.text(
             f"The paper's Reuters is RCV1; {facts.name} here has {facts.n_samples:,} samples and "
-            f"{facts.n_features:,} features ({facts.origin}) and stands in for it. Contrasts can be compared, "
-            "objectives cannot."
+            f"{facts.n_features:,} features ({facts.origin}) and stands in for it. Differences between partitions "
+            "can be compared with the paper's, objective values cannot."
         )
     _put(section, reuters_table(results))
     section.figures(
@@ -236,8 +240,8 @@ def _follow_up(section: Section, results: Results) -> None:
         return
     section.text(
         "The same sets and alphas with steps that cannot raise the objective (update='joint' and 'sweep'), 1, 4 or "
-        "16 coordinates per block, and the default solver. All on the wall clock of this machine, making the blocks "
-        "included; each run ends at an error of 1e-4 or when its seconds are over."
+        "16 coordinates per block, and the default solver. All times are wall-clock times of this machine and "
+        "include making the blocks. Each run ends at an error of 1e-4 or at its time limit."
     )
     section.bullets(follow_up_sentences(results))
     for error in (1e-2, 1e-3):
@@ -245,8 +249,8 @@ def _follow_up(section: Section, results: Results) -> None:
     maps = [follow_up_map(results, per_block, 1e-2) for per_block in plan.PER_BLOCK]
     part = section.section("Against the default solver")
     part.text(
-        "Wall-clock time to an error of 1e-2 over the default solver's: above 1 (red) is slower, – was not reached "
-        "by one of the two."
+        "Wall-clock time to an error of 1e-2, divided by that of the default solver: above 1 (red) means slower than "
+        "the default solver; – means that one of the two did not reach this error."
     )
     part.figures(*[picture for picture in maps if picture is not None])
     _put(part, follow_up_table(results), folded=True)
@@ -320,6 +324,6 @@ def _about(section: Section, results: Results) -> None:
     if rows:
         section.table(["part", "wall clock"], rows, "Where the time of this run went")
     section.text(
-        "Every run has a limit in seconds; a curve that ends early ran out of it or had arrived. The paper's "
-        f"machine had {paper.MACHINE}; its numbers are quoted from its tables."
+        "Every run has a time limit; a curve that ends early reached that limit or the required accuracy. The "
+        f"paper's machine had {paper.MACHINE}; its numbers are quoted from its tables."
     )
