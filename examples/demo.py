@@ -106,8 +106,8 @@ def compare_fits(console: Console, data: bg.Dataset) -> bg.Solution:
     console.print(
         f"[green]Proven:[/] the objective of blockgreedy is at most {solution.gap:.0e} above the minimum "
         f"({solution.status}, duality gap).\n"
-        "[dim]Same float64 matrix, same alpha, default tolerances (1e-4), timed from matrix to weights; best of\n"
-        "three runs (saga: one). blockgreedy uses all cores, the others one. The lead is smaller at smaller alphas.\n"
+        "[dim]Same float64 matrix, same alpha, default tolerances (1e-4), timed from matrix to weights; best of "
+        "three runs (saga: one). blockgreedy uses all cores, the others one. The lead is smaller at smaller alphas. "
         "liblinear also penalises the intercept, a slightly different problem; saga solves exactly this one.[/]"
     )
     return solution

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn.linear_model as sk
 from sklearn.base import clone
@@ -198,3 +199,10 @@ def test_tensors_of_a_gpu_are_told_to_go_to_the_cpu():
     kind = type("Tensor", (), {"__module__": "torch", "device": SimpleNamespace(type="cuda"), "shape": (2, 2)})
     with pytest.raises(TypeError, match=r"X is a torch.Tensor in the memory of a GPU.* with X.cpu\(\)"):
         bg.Problem(kind(), [1.0, 2.0], alpha=0.1)
+
+
+def test_a_frame_with_text_is_sent_to_the_encoder():
+    frame = pd.DataFrame({"site": ["a", "b", "a", "b"], "price": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(ValueError, match=r"could not convert string to float.*TableEncoder"):
+        bg.LogisticRegression().fit(frame, [0, 1, 0, 1])
+    assert bg.LogisticRegression().fit(bg.TableEncoder().fit_transform(frame), [0, 1, 0, 1]).status_ == "converged"

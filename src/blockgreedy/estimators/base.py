@@ -58,9 +58,14 @@ class SparseLinearModel(BaseEstimator):
         """X and y as scikit-learn wants them looked at; any sparse format passes, and Problem looks for NaN."""
         in_host_memory("X", X)
         in_host_memory("y", y)
-        X, y = validate_data(
-            self, X, y, accept_sparse=True, dtype=[np.float64, np.float32], ensure_all_finite=False, **options
-        )
+        try:
+            X, y = validate_data(
+                self, X, y, accept_sparse=True, dtype=[np.float64, np.float32], ensure_all_finite=False, **options
+            )
+        except ValueError as error:
+            if "could not convert string to float" in str(error) and hasattr(X, "columns"):
+                raise ValueError(f"{error}; blockgreedy.TableEncoder makes features of columns of text") from error
+            raise
         return X, y
 
     def _problem(self, X: Any, y: Any, sample_weight: Any, offset: Any, **options: Any) -> Problem:
