@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import inspect
 import json
@@ -26,6 +25,7 @@ from blockgreedy.data import text_like
 from blockgreedy.losses import LOSSES
 from blockgreedy.options import PRESETS
 from blockgreedy.solve import FamilyArguments
+from terminals import read_to_the_end
 
 FAMILY = ("--method", "thread-greedy")
 ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
@@ -450,11 +450,7 @@ def test_progress_is_drawn_on_a_terminal_unless_quiet_and_stdout_stays_json(npz,
     arguments = ["--method", "scd", "--alpha-ratio", 0.01, "--max-seconds", 0.5, "--tol", 0, "--json"]
     process = start("fit", npz, *arguments, *["--quiet"] * quiet, stderr=stderr, TERM="xterm")
     os.close(stderr)
-    shown = b""
-    with contextlib.suppress(OSError):  # Linux ends the reading of a closed terminal with an error
-        while chunk := os.read(terminal, 65536):
-            shown += chunk
-    os.close(terminal)
+    shown = read_to_the_end(terminal)
     out, _ = process.communicate(timeout=60)
     assert json.loads(out)["status"] == "max_seconds"
     assert (b"relative gap" in shown) is not quiet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import os
@@ -19,6 +18,7 @@ from typer.testing import CliRunner
 import blockgreedy as bg
 from blockgreedy.cli import app
 from blockgreedy.cli.scores import split
+from terminals import read_to_the_end
 
 ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 CLASSES = ["roc_auc", "average_precision", "log_loss", "brier", "accuracy"]
@@ -233,11 +233,7 @@ def test_cv_shows_a_bar_with_the_best_score_on_a_terminal(folder, quiet):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     os.close(stderr)
-    shown = b""
-    with contextlib.suppress(OSError):  # Linux ends the reading of a closed terminal with an error
-        while chunk := os.read(terminal, 65536):
-            shown += chunk
-    os.close(terminal)
+    shown = read_to_the_end(terminal)
     out, _ = process.communicate(timeout=60)
     assert json.loads(out)["status"] == "converged"
     assert (b"7 folds" in shown) is not quiet

@@ -4,7 +4,7 @@ import contextlib
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,10 +15,10 @@ import typer
 from numpy.typing import NDArray
 
 from blockgreedy.arguments import non_negative
+from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_advice
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
-from blockgreedy.data.dataset import label_text
 from blockgreedy.data.load import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
 from blockgreedy.losses import make_loss
 from blockgreedy.problem import Problem
@@ -27,8 +27,6 @@ from blockgreedy.surroundings import surroundings
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
 FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
 Loss = Literal["auto", "squared", "logistic", "squared_hinge", "huber"]
-_FEW_CLASSES = 20  # whole numbers of so few values may be names of classes
-_ADVISED = 8  # columns in a note
 Dtype = Literal["float32", "float64"]
 IndexBase = Literal["auto", "0", "1"]
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
@@ -207,79 +205,6 @@ class ProblemOptions(DataOptions):
         if large:
             note(scale_advice(large))
         return problem
-
-
-def loss_for(y: NDArray[Any]) -> tuple[str, str]:
-    """The loss that labels suggest, and the reason in words."""
-    values = np.unique(y)
-    if len(values) == 2:
-        names = " and ".join(label_text(value) for value in values)
-        return (
-            "logistic",
-            f"the labels have two values, {names}, so a logistic regression is fitted (--loss squared fits a "
-            "regression)",
-        )
-    if y.dtype.kind == "U":
-        raise ValueError(
-            f"the labels are text with {len(values):,} different values; accepted are numbers, or text with two "
-            "values. For more classes, fit one model per class, with labels that say whether a row is of that class"
-        )
-    classes = ". If they are classes, fit one model per class instead" if _look_like_classes(values) else ""
-    return (
-        "squared",
-        f"the labels have {len(values):,} different values, so a regression (squared loss) is fitted{classes}",
-    )
-
-
-def _look_like_classes(values: NDArray[Any]) -> bool:
-    return 2 < len(values) <= _FEW_CLASSES and bool(np.all(values == np.round(values)))
-
-
-def codes_advice(columns: Sequence[str]) -> str:
-    """Of columns of numbers whose values look like codes of categories."""
-    shown = list(columns[:_ADVISED])
-    more = f" and {len(columns) - _ADVISED} more" if len(columns) > _ADVISED else ""
-    one = len(columns) == 1
-    return (
-        f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'looks' if one else 'look'} like codes of "
-        f"categories, but {'is' if one else 'are'} taken as numbers. If {'it is' if one else 'they are'} "
-        f"categories: --categorical {shlex.quote(','.join(shown))}"
-    )
-
-
-def large_columns(dataset: Dataset) -> dict[str, float]:
-    """Columns of numbers of a table that vary far more than its other columns, with their standard deviations.
-
-    Beside features of categories, whose standard deviation is at most 0.5, that is more than 5; in a table of numbers
-    alone, more than 100 times that of the column that varies least. Columns that look like codes are another matter.
-    """
-    X, encoding = dataset.X, dataset.encoding
-    if encoding is None or getattr(X, "format", "") != "csr":
-        return {}
-    at = {columns[0]: first for columns, first, _ in encoding.groups if len(columns) == 1}
-    names = [source.name for source in encoding.columns if source.categories is None]
-    is_number = np.zeros(X.shape[1], dtype=bool)
-    is_number[[at[name] for name in names]] = True
-    chosen = is_number[X.indices]
-    columns, values = X.indices[chosen], np.asarray(X.data[chosen], dtype=np.float64)
-    mean, square = (np.bincount(columns, part, X.shape[1]) / X.shape[0] for part in (values, values**2))
-    deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
-    found = {name: float(deviation[at[name]]) for name in names}
-    varying = [value for value in found.values() if value > 0]
-    least = 5.0 if not is_number.all() else 100 * min(varying, default=math.inf)
-    return {name: value for name, value in found.items() if value > least and name not in dataset.code_columns}
-
-
-def scale_advice(columns: Mapping[str, float]) -> str:
-    """Of columns that vary far more than others: the penalty hardly touches them."""
-    shown = [f"{name} (standard deviation {value:.3g})" for name, value in list(columns.items())[:_ADVISED]]
-    more = f" and {len(columns) - _ADVISED} more" if len(columns) > _ADVISED else ""
-    one = len(columns) == 1
-    return (
-        f"{'column' if one else 'columns'} {', '.join(shown)}{more} {'varies' if one else 'vary'} far more than the "
-        f"other features, so that the penalty hardly affects {'it' if one else 'them'}, and alpha_max is usually "
-        f"set by {'it' if one else 'them'}. --standardize puts all columns on one scale"
-    )
 
 
 def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]:

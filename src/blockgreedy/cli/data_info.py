@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.cli.asked import OfFiles, Reading, codes_advice
+from blockgreedy.cli.advice import codes_advice
+from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, in_options, option, takes
