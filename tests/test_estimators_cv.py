@@ -430,7 +430,7 @@ def test_the_command_line_saves_what_is_finished_in_all_folds(rng, monkeypatch, 
     arguments += ["--report", tmp_path / "r.html", "--json"]
     result = CliRunner().invoke(app, ["cv", *map(str, arguments)])
     assert result.exit_code == 3
-    assert "interrupted: only 12 of 30 alphas are finished in all folds; the choice is among them" in result.stderr
+    assert "interrupted: only 12 of 30 alphas were finished in all folds; alpha is chosen among these" in result.stderr
     found = json.loads(result.stdout)
     assert (found["status"], found["alphas_covered"], found["alphas_asked_for"]) == ("interrupted", 12, 30)
     assert len(found["curve"]["alphas"]) == 12
