@@ -82,16 +82,16 @@ def test_deriv_is_the_slope_of_value(name):
 def test_traits_are_what_the_functions_do(name):
     loss = make_loss(name, DELTA)
     y, t = cases(loss)
+    y, t = y[np.abs(t) < 30], t[np.abs(t) < 30]
     curvature, deriv = loss.curvature(y, t), loss.deriv(y, t)
     assert np.max(curvature) <= loss.curvature_bound
     assert np.max(np.abs(deriv)) <= loss.derivative_bound
     np.testing.assert_allclose(loss.curvature_of(y, t, deriv), curvature, rtol=1e-9, atol=1e-15)
     assert loss.is_quadratic == (np.ptp(curvature) == 0)
-    assert loss.has_flat_parts == bool(np.any(curvature[np.abs(t) < 50] == 0))
+    assert loss.has_flat_parts == bool(np.any(curvature == 0))
     assert loss.has_plateau == bool(np.any((loss.value(y, t) == 0) & (deriv == 0) & (y * t > 2)))
     if not loss.is_classifier:
-        shifted = np.allclose(loss.value(y + 3, t + 3), loss.value(y, t), rtol=1e-6)
-        assert loss.depends_on_residual == shifted
+        assert loss.depends_on_residual == np.allclose(loss.value(y + 3, t + 3), loss.value(y, t))
     assert loss.parameter == ("huber_delta" if name == "huber" else None)
 
 
