@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 namespace blockgreedy {
@@ -89,12 +90,19 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
   std::array<double, 64> loss_sums{};
   const auto values = loss_kernels(target.loss).values;
   const auto run_slice = [&](std::int64_t slice, int) {
-    std::array<double, chunk> buffer;
+    std::array<double, chunk> buffer, predictions;
     double total = 0;
     for (std::int64_t first = slices.begin(slice); first < slices.end(slice); first += chunk) {
       const std::int64_t count = std::min(chunk, slices.end(slice) - first);
-      values(target.y + first, Xw + first, count, target.loss.delta, buffer.data());
-      total += kernels().sum(buffer.data(), count);
+      const double* at = Xw + first;
+      if (target.offset) {
+        std::transform(at, at + count, target.offset + first, predictions.begin(), std::plus<>());
+        at = predictions.data();
+      }
+      values(target.y + first, at, count, target.loss.delta, buffer.data());
+      total += target.row_weights
+                   ? std::inner_product(buffer.begin(), buffer.begin() + count, target.row_weights + first, 0.0)
+                   : kernels().sum(buffer.data(), count);
     }
     loss_sums[static_cast<std::size_t>(slice)] = total;
   };
@@ -109,7 +117,7 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
   for (std::int64_t j = 0; j < n_cols; ++j) {
     if (w[j] != 0) penalty += target.penalty.at(j).value(w[j]);
   }
-  return loss / static_cast<double>(n_rows) + penalty;
+  return (target.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
 }
 
 double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,

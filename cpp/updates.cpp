@@ -32,7 +32,7 @@ Updates<View>::Updates(const View& view, const Target& target, const BlockGreedy
       state_(state),
       team_(team),
       inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-      scale_(target.loss.smoothness() * inverse_n_),
+      scale_(target.loss.traits().curvature_bound * inverse_n_),
       slices_(view.n_rows),
       scratch_(static_cast<std::size_t>(team.size())) {}
 

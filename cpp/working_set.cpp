@@ -34,6 +34,7 @@ class Solver final : public WorkingSet {
   Solver(const View& view, const Target& target, const WorkingSetOptions& options, ThreadTeam& team)
       : view_(view),
         target_(target),
+        traits_(target.loss.traits()),
         options_(options),
         team_(team),
         rows_(view.n_rows, team),
@@ -261,7 +262,7 @@ class Solver final : public WorkingSet {
 
   // What RowTerms should beware of: see the losses.
   double caution() const {
-    if (target_.loss.kind == LossKind::logistic) return careful_ ? -1.0 : -infinity;
+    if (traits_.curvature_vanishes_on_slopes) return careful_ ? -1.0 : -infinity;
     return last_move_;
   }
 
@@ -291,7 +292,7 @@ class Solver final : public WorkingSet {
   // The chosen columns, scaled by √h, and their curvatures.
   void copy_columns() {
     const std::int64_t n = view_.n_rows;
-    const bool exact = target_.loss.kind == LossKind::squared;
+    const bool exact = traits_.is_quadratic;
     auto& columns = model_.columns;
     columns.clear();
     if (target_.fit_intercept) {
@@ -340,8 +341,8 @@ class Solver final : public WorkingSet {
       work += column.count;
       shifted = shifted || column.shift != 0;
     }
-    if (last_fall_ == 0 || target_.loss.kind != LossKind::squared || truncated_ || shifted ||
-        options_.n_blocks != 0 || options_.block_of != nullptr)
+    if (last_fall_ == 0 || !traits_.is_quadratic || truncated_ || shifted || options_.n_blocks != 0 ||
+        options_.block_of != nullptr)
       return false;
     if (m > products_.most()) products_.clear();  // columns only get more
     const bool sparse = 3 * work < m * view_.n_rows && work < INT32_MAX && 8 * view_.n_rows < view_.n_nonzeros();
@@ -353,7 +354,7 @@ class Solver final : public WorkingSet {
 
   // Returns the decrease that the model promises.
   double solve_model(Clock& clock) {
-    const bool exact = target_.loss.kind == LossKind::squared;
+    const bool exact = traits_.is_quadratic;
     model_.reset();
     if (truncated_) {
       double total = 0;
@@ -538,10 +539,6 @@ class Solver final : public WorkingSet {
     take_step(size, std::min(reached, objective), true);
   }
 
-  bool has_flat_parts() const {
-    return target_.loss.kind == LossKind::squared_hinge || target_.loss.kind == LossKind::huber;
-  }
-
   double weight_at(const ModelColumn& column, double size) const {
     const double to = size == 1 ? column.point : column.weight + size * column.step();
     return std::clamp(to, column.penalty.lower, column.penalty.upper);  // rounding may have passed a bound
@@ -571,7 +568,7 @@ class Solver final : public WorkingSet {
     }
     std::sort(support.begin(), support.end());  // columns stand by blocks
     step_size = size;
-    if (has_flat_parts()) {
+    if (traits_.has_flat_parts) {
       // Damping where the loss is flat: less after each success, or it would slow the end down.
       if (!going_on) flat_ = size >= 1 ? std::max(0.3 * flat_, 1e-7) : std::min(10 * flat_, 0.1);
       if (!going_on) last_move_ = 0;
@@ -698,6 +695,7 @@ class Solver final : public WorkingSet {
 
   View view_;
   const Target& target_;
+  const LossTraits traits_;
   WorkingSetOptions options_;
   ThreadTeam& team_;
   Rows rows_;

@@ -1,6 +1,7 @@
 """Rules of the tree: who imports whom, what importing costs, that the stubs are current."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +84,16 @@ def writes(path):
         copies = owner == "shutil" and name in {"copy", "move"}
         if name in WRITERS or (name in OPENERS and modes and not is_open) or system or copies:
             yield node.lineno
+
+
+def test_solvers_ask_what_a_loss_can_do_never_which_it_is():
+    named = re.compile(r"loss\.name\s*(==|!=|in\b|not in\b)|LossKind::")
+    own = {"losses.py", "losses.hpp", "kernels_impl.hpp", "bindings.cpp"}
+    core = ROOT / "cpp"
+    for file in [*SOURCE.rglob("*.py"), *core.rglob("*.cpp"), *core.rglob("*.hpp")]:
+        if file.name not in own:
+            found = named.search(file.read_text())
+            assert found is None, f"{file.name}: {found.group()} compares a loss by name: ask a trait of losses.py"
 
 
 @pytest.mark.parametrize("name", [n for n in FILES if n != "files.py"])

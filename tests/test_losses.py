@@ -4,8 +4,10 @@ import mpmath
 import numpy as np
 import pytest
 
+import blockgreedy as bg
 from blockgreedy import _core
 from blockgreedy.losses import make_loss
+from blockgreedy.null_model import best_intercept
 from conftest import LOSSES
 
 DELTA = 1.35
@@ -77,10 +79,42 @@ def test_deriv_is_the_slope_of_value(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_curvature_never_exceeds_smoothness(name):
+def test_traits_are_what_the_functions_do(name):
     loss = make_loss(name, DELTA)
     y, t = cases(loss)
-    assert np.max(loss.curvature(y, t)) <= loss.smoothness
+    y, t = y[np.abs(t) < 30], t[np.abs(t) < 30]
+    curvature, deriv = loss.curvature(y, t), loss.deriv(y, t)
+    assert np.max(curvature) <= loss.curvature_bound
+    assert np.max(np.abs(deriv)) <= loss.derivative_bound
+    np.testing.assert_allclose(loss.curvature_of(y, t, deriv), curvature, rtol=1e-9, atol=1e-15)
+    assert loss.is_quadratic == (np.ptp(curvature) == 0)
+    assert loss.has_flat_parts == bool(np.any(curvature == 0))
+    assert loss.has_plateau == bool(np.any((loss.value(y, t) == 0) & (deriv == 0) & (y * t > 2)))
+    if not loss.is_classifier:
+        assert loss.depends_on_residual == np.allclose(loss.value(y + 3, t + 3), loss.value(y, t))
+    assert loss.parameter == ("huber_delta" if name == "huber" else None)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if make_loss(name, DELTA).is_classifier])
+@pytest.mark.parametrize("positive", [0.1, 0.5, 0.75])
+def test_null_intercept_is_the_best_constant(name, positive):
+    loss = make_loss(name, DELTA)
+    b = loss.null_intercept(1 - positive, positive)
+    slopes = loss.deriv(np.array([-1.0, 1.0]), np.full(2, b))
+    assert (1 - positive) * slopes[0] + positive * slopes[1] == pytest.approx(0, abs=1e-14)
+
+
+def test_a_classifier_without_a_formula_gets_its_intercept_by_search(rng):
+    class Third(type(make_loss("squared_hinge", DELTA))):
+        def null_intercept(self, negative, positive):
+            return None
+
+    X, y = rng.normal(size=(40, 3)), np.where(rng.random(40) < 0.3, 1.0, -1.0)
+    for offset in (None, rng.normal(size=40)):
+        problem = bg.Problem(X, y, loss="squared_hinge", alpha=1.0, fit_intercept=True, offset=offset)
+        expected = best_intercept(problem)
+        problem.loss = Third()
+        assert best_intercept(problem) == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -36,6 +36,16 @@ def test_points_outside_of_the_box_have_infinite_objective(rng):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("given", ["sample_weight", "offset", "both"])
+def test_the_core_s_objective_has_row_weights_and_offset(rng, loss, given):
+    options = {"sample_weight": rng.integers(0, 3, 60).astype(float), "offset": rng.normal(size=60)}
+    options = options if given == "both" else {given: options[given]}
+    problem = random_problem(rng, loss, 0.3, **options)
+    w = 0.1 * rng.normal(size=40)
+    assert CpuModel(problem, 2).objective(w, problem.X @ w) == pytest.approx(problem.objective(w), rel=1e-13)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", PENALTIES)
 def test_core_and_numpy_passes_agree(rng, loss, kind):
     problem = random_problem(rng, loss, 0.3, **PENALTIES[kind])

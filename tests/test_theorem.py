@@ -26,7 +26,7 @@ def proposed_steps(problem, w, members, options):
     for block in members:
         step = np.zeros(problem.n_features)
         for j in accept(problem, w, block, options):
-            curvature = problem.loss.smoothness / problem.n_samples * np.sum(problem.X[:, j] ** 2)
+            curvature = problem.loss.curvature_bound / problem.n_samples * np.sum(problem.X[:, j] ** 2)
             one = problem.penalty.at([j])
             step[j] = one.prox(w[[j]], problem.gradient(w)[[j]], np.array([curvature]))[0] - w[j]
         steps.append(step)
@@ -46,7 +46,7 @@ def test_expected_descent_of_one_step_is_at_least_what_the_proof_says(loss, seed
     members = [partition.members(b) for b in range(B)]
     rho = rho_block(X, partition).exact.value
     w = rng.normal(size=p) * (rng.random(p) < 0.5) * rng.choice([0.1, 3.0])
-    beta = problem.loss.smoothness / n
+    beta = problem.loss.curvature_bound / n
     for P in range(1, B + 1):
         steps = proposed_steps(problem, w, members, FamilyOptions(B, P, update="add", greedy_rule="step"))
         changes = [

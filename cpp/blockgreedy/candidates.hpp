@@ -163,14 +163,14 @@ class Candidates {
   // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
   void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
     stand_at(theta);
-    const bool logistic = target_.loss.kind == LossKind::logistic;
-    const bool bounded = logistic || target_.loss.kind == LossKind::huber;
+    const LossTraits traits = target_.loss.traits();
+    const bool bounded = std::isfinite(traits.derivative_bound), by_label = traits.sign_of_derivative_is_the_labels;
     const double uniform = 1.0 / static_cast<double>(view_.n_rows);
     const double* weights = target_.row_weights;
     Penalty least = target_.penalty;
     least.alpha = std::min(least.alpha, least_alpha_);
     std::vector<double> labels;  // ω_i y_i: the part of the bound that the labels decide
-    if (logistic && !at_zero) {
+    if (by_label && !at_zero) {
       labels.resize(static_cast<std::size_t>(view_.n_rows));
       for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = (weights ? weights[i] : uniform) * target_.y[i];
     }
@@ -196,8 +196,8 @@ class Candidates {
           if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
           if (bounded && w[j] == 0) {
             const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
-            double bound = magnitude * (logistic ? 1.0 : target_.loss.delta);
-            if (logistic && magnitude > penalty.l1 && 0.5 * magnitude <= penalty.l1) {
+            double bound = magnitude * traits.derivative_bound;
+            if (by_label && magnitude > penalty.l1 && 0.5 * magnitude <= penalty.l1) {
               // θ_i lies between 0 and −ω_i y_i: the sum is largest when only one sign of y_i x_ij contributes
               const double label = at_zero ? 2 * sum.product : column_dot(view_, j, labels.data());
               bound = 0.5 * (magnitude + std::fabs(label));

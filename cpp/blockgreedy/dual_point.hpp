@@ -99,7 +99,7 @@ class DualPoint {
 
   // Into the domain of the loss's conjugate.
   void into_domain(std::vector<double>& point) {
-    if (target_.loss.kind == LossKind::squared) return;  // no bounds
+    if (target_.loss.traits().is_quadratic) return;  // no bounds
     sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       for (std::int64_t i = 0; i < count; ++i)
         point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];

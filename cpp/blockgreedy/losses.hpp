@@ -15,20 +15,33 @@ namespace blockgreedy {
 enum class LossKind : int { squared, logistic, squared_hinge, huber };
 inline constexpr int n_losses = 4;
 
+// What a loss can do. Solvers ask these, never which loss it is; twin of the traits in losses.py.
+struct LossTraits {
+  double curvature_bound;                 // sup of the second derivative: beta in the paper
+  double derivative_bound;                // sup of |derivative|
+  bool is_quadratic;                      // its quadratic model is the loss itself, everywhere
+  bool has_flat_parts;                    // the second derivative is 0 on whole intervals
+  bool sign_of_derivative_is_the_labels;  // derivatives lie between 0 and −y·derivative_bound
+  bool curvature_vanishes_on_slopes;      // while the derivative stays: Newton steps would go too far there
+};
+
 struct Loss {
   LossKind kind = LossKind::squared;
   double delta = 1.0;  // Huber only
 
-  // sup of the second derivative: beta in the paper.
-  double smoothness() const {
+  LossTraits traits() const {
+    constexpr double none = std::numeric_limits<double>::infinity();
     switch (kind) {
+      case LossKind::squared:
+        return {1.0, none, true, false, false, false};
       case LossKind::logistic:
-        return 0.25;
+        return {0.25, 1.0, false, false, true, true};
       case LossKind::squared_hinge:
-        return 2.0;
-      default:
-        return 1.0;
+        return {2.0, none, false, true, false, false};
+      case LossKind::huber:
+        return {1.0, delta, false, true, false, false};
     }
+    return {none, none, false, false, false, false};
   }
 };
 

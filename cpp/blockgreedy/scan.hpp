@@ -27,9 +27,9 @@ class Scan {
         state_(state),
         team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-        smoothness_(target.loss.smoothness()),
+        curvature_bound_(target.loss.traits().curvature_bound),
         smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
-        curvatures_(view, target.loss.smoothness() * inverse_n_, team),
+        curvatures_(view, target.loss.traits().curvature_bound * inverse_n_, team),
         everything_(options.blocks_per_iter == options.n_blocks),
         storage_order_(everything_ && options.scan == ScanMode::slices &&
                        options.n_blocks <= std::max<std::int64_t>(1024, view.n_cols / 16)),
@@ -201,7 +201,7 @@ class Scan {
   void bound_gains() {
     if (options_.greedy_rule != GreedyRule::gain) return;
     const double largest = kernels().largest_magnitude(state_.derivs.data(), view_.n_rows);
-    gain_per_nonzero_ = (1 + 1e-9) * largest * largest * inverse_n_ / (2 * smoothness_);
+    gain_per_nonzero_ = (1 + 1e-9) * largest * largest * inverse_n_ / (2 * curvature_bound_);
   }
 
   void scan_in_storage_order() {
@@ -319,7 +319,7 @@ class Scan {
   const State& state_;
   ThreadTeam& team_;
   double inverse_n_;
-  double smoothness_;
+  double curvature_bound_;
   double smallest_l1_;  // n times the l1 below which no gradient moves a feature from zero, less rounding
   double gain_per_nonzero_ = infinity;
   Curvatures<View> curvatures_;

@@ -122,11 +122,11 @@ def loss_conjugate(problem: Problem, theta: Array) -> float:
 def _centred(problem: Problem) -> tuple[Array, Array | None]:
     """Targets and offset of an equal dual whose sums do not cancel.
 
-    A regression loss sees y − offset only. Where Σθ = 0 a constant may be taken off either: with targets of
+    A loss of the residual sees y − offset only. Where Σθ = 0 a constant may be taken off either: with targets of
     1e6 ± 1 the products with θ would otherwise lose six digits of the gap.
     """
     y, offset = problem.y, problem.offset
-    if not problem.loss.is_classifier:
+    if problem.loss.depends_on_residual:
         y = y if offset is None else y - offset
         return (y - problem.mean(y) if problem.fit_intercept else y), None
     return y, offset if offset is None or not problem.fit_intercept else offset - problem.mean(offset)
@@ -225,7 +225,7 @@ def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
     feasible = _just_inside(problem.alpha, needed)
     if problem.l2 > 0:
         return [1.0] if feasible == 1.0 else [1.0, feasible]
-    if problem.loss.name != "squared" or problem.alpha == 0 or _has_conjugate_term(problem):
+    if not problem.loss.is_quadratic or problem.alpha == 0 or _has_conjugate_term(problem):
         return [feasible]
     y, _ = _centred(problem)
     norm = float(np.sum(theta * problem.unweigh(theta)))
@@ -240,9 +240,9 @@ def _project(problem: Problem, theta: Array, Xw: Array, apart: Unpenalised) -> A
     ends of the domain and seldom leaves it. Where the loss is flat that can leave too few rows to move; then these
     move too, a little and at last like all others.
     """
-    curvature, smoothness = problem.loss.curvature(problem.y, Xw), problem.loss.smoothness
+    curvature, most = problem.loss.curvature(problem.y, Xw), problem.loss.curvature_bound
     for floor, max_steps in ((1e-12, 8), (1e-3, 30), (1.0, 30)):
-        weights, moved, repeats = problem.weigh(np.maximum(curvature, floor * smoothness)), theta, 0
+        weights, moved, repeats = problem.weigh(np.maximum(curvature, floor * most)), theta, 0
         held = np.zeros(len(apart.norms), dtype=np.bool_)
         while repeats < 2:  # once more may be needed for rounding; after that it will not do
             broken = apart.violated(moved)

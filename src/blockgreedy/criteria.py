@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from blockgreedy.losses import Loss
+
 Array = NDArray[np.float64]
 
 CRITERIA = ("aic", "bic", "ebic")
@@ -23,7 +25,7 @@ _MOST_FREEDOM = 0.5  # per row
 class Criteria:
     """AIC, BIC and EBIC of models that were fitted to the same rows."""
 
-    loss: str
+    loss: Loss
     n_rows: float
     n_features: int
     losses: Array  # mean loss of each model
@@ -46,19 +48,17 @@ class Criteria:
         nan where a least-squares model has more than half as many weights as there are rows: its residuals, and with
         them every criterion, fall without bound as it comes to fit each row exactly.
         """
-        if self.loss not in ("squared", "logistic"):
+        if self.loss.minus_two_log_likelihood(self.n_rows, self.losses) is None:
             return None
         saturated = self.degrees_of_freedom > _MOST_FREEDOM * self.n_rows
-        leave_out = saturated if self.loss == "squared" else np.zeros_like(saturated)
+        leave_out = saturated if self.loss.is_quadratic else np.zeros_like(saturated)
         return {name: np.where(leave_out, np.nan, getattr(self, name)()) for name in CRITERIA}
 
     def _minus_two_log_likelihood(self) -> Array:
-        if self.loss == "logistic":
-            return 2 * self.n_rows * self.losses
-        if self.loss == "squared":
-            with np.errstate(divide="ignore"):
-                return self.n_rows * np.log(2 * self.losses)  # the variance is estimated too; constants left out
-        raise ValueError(f"loss={self.loss!r} belongs to no likelihood; squared and logistic do")
+        found = self.loss.minus_two_log_likelihood(self.n_rows, self.losses)
+        if found is None:
+            raise ValueError(f"loss={self.loss.name!r} belongs to no likelihood; squared and logistic do")
+        return found
 
 
 def lowest(name: str, values: Array) -> int:

@@ -84,7 +84,7 @@ class _System:
         self.norms[filled] = largest[filled] * norms
         self._filled, self._columns = filled, columns / norms
         curvature = problem.loss.curvature(problem.y, Xw)
-        self._weights = problem.weigh(np.maximum(curvature, 1e-9 * problem.loss.smoothness))
+        self._weights = problem.weigh(np.maximum(curvature, 1e-9 * problem.loss.curvature_bound))
 
     def solve(self, theta: Array, products: Array) -> Array:
         """The nearest point with these products with the held columns, in the domain of the loss.

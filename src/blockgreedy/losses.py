@@ -1,8 +1,8 @@
 """Losses in NumPy: the readable twin of ``cpp/blockgreedy/losses.hpp``.
 
 A loss is scalar maths of a target ``y`` and a prediction ``t``; it never sees X. ``conjugate(y, u)`` is
-sup_t u·t − value(y, t), infinite outside of its domain. ``smoothness`` is the supremum of the second
-derivative (β in the paper).
+sup_t u·t − value(y, t), infinite outside of its domain. The traits say what a loss can do: solvers ask these, never
+which loss it is.
 """
 
 from __future__ import annotations
@@ -17,15 +17,38 @@ from scipy.special import expit, xlog1py, xlogy
 from blockgreedy.options import number, one_of, shown
 
 Array = NDArray[np.float64]
+FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity is given up
 
 
 @dataclass(frozen=True)
 class Loss:
     name: ClassVar[str]
     code: ClassVar[int]  # its number in the core
-    smoothness: ClassVar[float]
-    is_classifier: ClassVar[bool] = False
-    has_plateau: ClassVar[bool] = False  # 0 on a whole half line, with all derivatives
+    curvature_bound: ClassVar[float]  # supremum of the second derivative, β in the paper; inf where there is none
+    is_classifier: ClassVar[bool] = False  # targets are −1 and 1
+    depends_on_residual: ClassVar[bool] = False  # a function of t − y: targets may be shifted, and offsets taken off
+    is_quadratic: ClassVar[bool] = False  # its quadratic model is the loss itself, everywhere
+    has_flat_parts: ClassVar[bool] = False  # the second derivative is 0 on whole intervals
+    has_plateau: ClassVar[bool] = False  # the loss itself is 0 on a half line
+    gives_probabilities: ClassVar[bool] = False  # exp(−loss) is the probability of a class: see ``probabilities``
+    parameter: ClassVar[str | None] = None  # the argument of Problem that it takes
+
+    @property
+    def derivative_bound(self) -> float:
+        """Supremum of |derivative|; inf where there is none."""
+        return float("inf")
+
+    def null_intercept(self, negative: float, positive: float) -> float | None:
+        """Of a classifier: the best constant prediction for these shares of the classes; None: no formula."""
+        return None
+
+    def minus_two_log_likelihood(self, n_rows: float, losses: Array) -> Array | None:
+        """Of models with these mean losses, up to a constant; None where the loss belongs to no likelihood."""
+        return None
+
+    def probabilities(self, decision: Array) -> Array:
+        """Of the positive class, where ``gives_probabilities``."""
+        raise NotImplementedError
 
     def value(self, y: Array, t: Array) -> Array:
         raise NotImplementedError
@@ -35,6 +58,10 @@ class Loss:
 
     def curvature(self, y: Array, t: Array) -> Array:
         raise NotImplementedError
+
+    def curvature_of(self, y: Array, t: Array, deriv: Array) -> Array:
+        """The curvature, where the derivative is known: cheaper for some."""
+        return self.curvature(y, t)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         raise NotImplementedError
@@ -51,7 +78,12 @@ class Loss:
 class Squared(Loss):
     """½(t − y)²"""
 
-    name, code, smoothness = "squared", 0, 1.0
+    name, code, curvature_bound = "squared", 0, 1.0
+    depends_on_residual = is_quadratic = True
+
+    def minus_two_log_likelihood(self, n_rows: float, losses: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return n_rows * np.log(2 * losses)  # the variance is estimated too
 
     def value(self, y: Array, t: Array) -> Array:
         return 0.5 * (t - y) ** 2
@@ -69,7 +101,23 @@ class Squared(Loss):
 class Logistic(Loss):
     """log(1 + exp(−y t)), y = ±1"""
 
-    name, code, smoothness, is_classifier = "logistic", 1, 0.25, True
+    name, code, curvature_bound, is_classifier = "logistic", 1, 0.25, True
+    gives_probabilities = True
+
+    @property
+    def derivative_bound(self) -> float:
+        return 1.0
+
+    def null_intercept(self, negative: float, positive: float) -> float:
+        if min(negative, positive) == 0:
+            return float(np.copysign(FAR, positive - negative))
+        return float(np.log(positive) - np.log(negative))
+
+    def minus_two_log_likelihood(self, n_rows: float, losses: Array) -> Array:
+        return 2 * n_rows * losses
+
+    def probabilities(self, decision: Array) -> Array:
+        return np.asarray(expit(decision), dtype=np.float64)
 
     def value(self, y: Array, t: Array) -> Array:
         return np.logaddexp(0.0, -y * t)
@@ -80,6 +128,10 @@ class Logistic(Loss):
     def curvature(self, y: Array, t: Array) -> Array:
         p = np.asarray(expit(-np.abs(t)), dtype=np.float64)
         return p * (1.0 - p)
+
+    def curvature_of(self, y: Array, t: Array, deriv: Array) -> Array:
+        size = np.abs(deriv)
+        return size * (1.0 - size)  # saves an exp per row
 
     def conjugate(self, y: Array, u: Array) -> Array:
         a = -y * u  # probability of the other class
@@ -94,8 +146,11 @@ class Logistic(Loss):
 class SquaredHinge(Loss):
     """max(0, 1 − y t)², y = ±1 (no ½, as in LIBLINEAR)"""
 
-    name, code, smoothness, is_classifier = "squared_hinge", 2, 2.0, True
-    has_plateau = True
+    name, code, curvature_bound, is_classifier = "squared_hinge", 2, 2.0, True
+    has_flat_parts = has_plateau = True
+
+    def null_intercept(self, negative: float, positive: float) -> float:
+        return (positive - negative) / (positive + negative)
 
     def value(self, y: Array, t: Array) -> Array:
         return np.maximum(0.0, 1.0 - y * t) ** 2
@@ -119,7 +174,13 @@ class Huber(Loss):
     """½r² for |r| ≤ delta, delta(|r| − delta/2) beyond, r = t − y"""
 
     delta: float = 1.35
-    name, code, smoothness = "huber", 3, 1.0
+    name, code, curvature_bound = "huber", 3, 1.0
+    depends_on_residual = has_flat_parts = True
+    parameter = "huber_delta"
+
+    @property
+    def derivative_bound(self) -> float:
+        return self.delta
 
     def value(self, y: Array, t: Array) -> Array:
         r = np.abs(t - y)

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from blockgreedy.columns import without_stored_zeros
 from blockgreedy.criteria import CRITERIA, lowest
 from blockgreedy.cross_validation import CrossValidation
 from blockgreedy.data.encoding import Encoding
+from blockgreedy.losses import LOSSES
 from blockgreedy.model_file import read_model, write_model
 from blockgreedy.model_plain import of_plain, to_plain
 from blockgreedy.options import one_of
@@ -259,9 +259,10 @@ class Model:
         return decision if self.classes is None else np.asarray(self.classes[(decision > 0).astype(int)])
 
     def probabilities_of(self, decision: Array) -> Array:
-        if self.loss != "logistic":
+        loss = LOSSES[self.loss]()
+        if not loss.gives_probabilities:
             raise ValueError(f"loss={self.loss!r} gives no probabilities; the logistic loss does")
-        return np.column_stack([expit(-decision), expit(decision)])
+        return np.column_stack([loss.probabilities(-decision), loss.probabilities(decision)])
 
     def measure(self, X: Any, y: ArrayLike, *, rows: str, sample_weight: ArrayLike | None = None) -> Quality:
         """How well it predicts y: AUC, log loss, R², … beside those of a constant prediction.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import CpuModel, resolve_threads
 from blockgreedy.certificate import are_few
+from blockgreedy.losses import FAR
 from blockgreedy.polish import polish
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
 _SEPARABLE = 1e-3  # a classifier's loss below this part of its value at 0 may have its minimum at infinity
 _MOST_ITERATIONS = 300
-_FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity is given up
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _towards_infinity(problem: Problem, w: Array, b: float) -> tuple[Array, floa
         margins, offset = margins[used], offset[used]
     if not np.min(margins) > 0:
         return None
-    factor = max(1.0, float(np.max((_FAR - offset) / margins)))
+    factor = max(1.0, float(np.max((FAR - offset) / margins)))
     if np.any(factor * w < problem.lower) or np.any(factor * w > problem.upper):
         return None
     return factor * w, factor * b
@@ -177,24 +177,24 @@ def best_intercept(problem: Problem) -> float:
     y, offset, loss = problem.y, problem.offset, problem.loss
     if loss.is_classifier:
         negative, positive = _class_shares(problem)
-        if loss.name == "logistic":
-            share = min(negative, positive)
-            b = np.log(positive) - np.log(negative) if share > 0 else np.copysign(_FAR, positive - negative)
-        else:
-            share, b = min(negative, positive), (positive - negative) / (positive + negative)
-        if offset is None:
-            return float(b)
-        used = offset if problem.row_weights is None else offset[problem.row_weights > 0]
-        low, high = float(b - np.max(used)), float(b - np.min(used))
-        if share == 0:  # one class: any b beyond its last row explains it
+        b = loss.null_intercept(negative, positive)
+        if offset is None and b is not None:
+            return b
+        around = (-FAR, FAR) if b is None else (b, b)
+        used = np.zeros(1) if offset is None else offset
+        used = used if offset is None or problem.row_weights is None else used[problem.row_weights > 0]
+        low, high = float(around[0] - np.max(used)), float(around[1] - np.min(used))
+        if min(negative, positive) == 0:  # one class: any b beyond its last row explains it
             return high if positive > 0 else low
-        start = float(b) - problem.mean(offset)
+        start = (0.0 if b is None else b) - (0.0 if offset is None else problem.mean(offset))
+    elif not loss.depends_on_residual:
+        raise NotImplementedError(f"loss {loss.name!r} has no rule for the intercept: see null_intercept")
     else:
         y = y if offset is None else y - offset
         offset = None
         start = problem.mean(y)
         start += problem.mean(y - start)
-        if loss.name == "squared":
+        if loss.is_quadratic:
             return start
         used = y if problem.row_weights is None else y[problem.row_weights > 0]
         low, high, start = float(np.min(used)), float(np.max(used)), float(np.median(used))
@@ -203,7 +203,7 @@ def best_intercept(problem: Problem) -> float:
         t = np.full(problem.n_samples, b) if offset is None else offset + b
         first = loss.deriv(y, t)
         size = np.abs(first)
-        second = size * (1.0 - size) if loss.name == "logistic" else loss.curvature(y, t)  # saves an exp per row
+        second = loss.curvature_of(y, t, first)
         return problem.mean(first), problem.mean(second), problem.mean(size)
 
     return _root(slopes, low, high, min(max(start, low), high))

@@ -160,7 +160,7 @@ class Path:
         weights = self.problem.row_weights  # rows of weight 0 are none
         n_rows = float(self.problem.n_samples if weights is None else np.count_nonzero(weights))
         sizes = self.problem.n_features, self._each("loss"), self.nonzeros, self.degrees_of_freedom
-        return Criteria(self.problem.loss.name, n_rows, *sizes)
+        return Criteria(self.problem.loss, n_rows, *sizes)
 
     def recommended(self, criterion: str = "bic") -> int:
         """The position on the path of the lowest "aic", "bic" or "ebic".

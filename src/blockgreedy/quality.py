@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, xlogy
+from scipy.special import xlogy
 
 from blockgreedy.arguments import labels, row_weights, targets
 from blockgreedy.losses import LOSSES
@@ -175,8 +175,8 @@ def _of_classes(loss: str, decision: Array, positive: NDArray[np.bool_], weights
         scores, curves = _of_ranks(decision, positive, weights)
         baseline = {"roc_auc": 0.5, "average_precision": rate}
     shown = decision
-    if loss == "logistic":
-        shown = np.asarray(expit(decision), dtype=np.float64)
+    if LOSSES[loss].gives_probabilities:
+        shown = LOSSES[loss]().probabilities(decision)
         scores["log_loss"] = _mean(np.logaddexp(0.0, np.where(positive, -decision, decision)), weights)
         baseline["log_loss"] = float(-xlogy(rate, rate) - xlogy(1 - rate, 1 - rate))
         scores["brier"] = _mean((shown - positive) ** 2, weights)

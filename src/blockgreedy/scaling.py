@@ -168,7 +168,7 @@ class Scaling:
         self._shift, self._exponent = 0.0, 0  # of the target
         self._offset_shift = 0.0  # of a classifier's offset
         y, offset = problem.y, problem.offset
-        if problem.loss.is_classifier:
+        if not problem.loss.depends_on_residual:
             if offset is not None and problem.fit_intercept:
                 self._offset_shift = problem.mean(offset)
                 offset = offset - self._offset_shift

@@ -311,7 +311,7 @@ def rate_bound(
     ----------
     radius : R₁, at least ‖v_k − v*‖₁ for every iterate, of the weights v_j = ‖x_j‖·w_j that columns of norm 1 have
     smoothness : β, the largest second derivative of the objective's smooth part along a unit column. For ``Problem``,
-        whose loss is a mean, pass ``problem.loss.smoothness / problem.n_samples``. The paper writes sup ℓ″ (1
+        whose loss is a mean, pass ``problem.loss.curvature_bound / problem.n_samples``. The paper writes sup ℓ″ (1
         squared, 1/4 logistic, 2 squared hinge, 1 Huber): true for a mean too, but n times what is needed.
     greedy_rule : how the run chose the feature of a block. The paper has columns of norm 1, where both rules choose
         the same. "gain" does not change when columns are scaled, so it is covered for any norms. "step" takes the

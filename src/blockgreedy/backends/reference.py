@@ -39,7 +39,7 @@ def block_greedy(
 
 def curvature(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
     columns = dense_columns(problem.X, features)
-    return np.asarray(problem.loss.smoothness / problem.n_samples * np.sum(columns**2, axis=0))
+    return np.asarray(problem.loss.curvature_bound / problem.n_samples * np.sum(columns**2, axis=0))
 
 
 def accept(problem: Problem, w: Array, block: NDArray[np.intp], options: FamilyOptions) -> list[int]:
@@ -67,7 +67,7 @@ def update(
         return w
     columns, bound = dense_columns(problem.X, accepted), curvature(problem, accepted)
     penalty = problem.penalty.at(accepted)
-    n, scale = problem.n_samples, problem.loss.smoothness / problem.n_samples
+    n, scale = problem.n_samples, problem.loss.curvature_bound / problem.n_samples
     Xw = problem.decision(w)
 
     def loss_grad(moved: Array) -> Array:  # of the accepted features, when they have moved by `moved`
