@@ -331,7 +331,7 @@ def _path(case: Case, outcome: Outcome) -> None:
         _check_refit(case, path, len(path.points) - 1, outcome)
 
 
-def _check_refit(case: Case, path: bg.Path, k: int, outcome: Outcome) -> None:
+def _check_refit(case: Case, path: bg.SolutionPath, k: int, outcome: Outcome) -> None:
     """Of the features of a point, without any penalty."""
     solution = path.refit(k, n_threads=1)
     free = Exact(case.X, case.y, **{**case.problem, "alpha": 0.0, "l2": 0.0, "standardize": False})

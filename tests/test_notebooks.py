@@ -70,7 +70,7 @@ def test_plot_of_a_model_is_of_what_it_has(fit, path):
 def shown(data, fit, path, blocks):
     problem = make_problem(data)
     solved = bg.solve_path(problem, n_alphas=5, eps=0.1)
-    return {"Solution": bg.solve(problem), "Path": solved, "Partition": blocks, "Model": fit, "Models": path}
+    return {"Solution": bg.solve(problem), "SolutionPath": solved, "Partition": blocks, "Model": fit, "Models": path}
 
 
 def test_plot_of_a_cross_validated_estimator_draws_means_errors_folds_and_choices(data):

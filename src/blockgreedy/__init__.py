@@ -7,9 +7,10 @@ from blockgreedy.data import Dataset, load, save
 from blockgreedy.diagnose import Diagnosis, diagnose
 from blockgreedy.model import Model
 from blockgreedy.partition import Partition, make_partition
-from blockgreedy.path import Path, PathPoint, solve_path
+from blockgreedy.path import solve_path
 from blockgreedy.problem import Problem
 from blockgreedy.risk import ConvergenceRiskWarning
+from blockgreedy.solution_path import PathPoint, SolutionPath
 from blockgreedy.solve import Solution, solve
 from blockgreedy.trace import Trace
 
@@ -28,10 +29,10 @@ __all__ = [
     "LogisticRegressionCV",
     "Model",
     "Partition",
-    "Path",
     "PathPoint",
     "Problem",
     "Solution",
+    "SolutionPath",
     "SquaredHingeClassifier",
     "TableEncoder",
     "Trace",

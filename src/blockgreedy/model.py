@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from blockgreedy.data import Dataset
-    from blockgreedy.path import Path
     from blockgreedy.problem import Problem
+    from blockgreedy.solution_path import SolutionPath
     from blockgreedy.solve import Solution
 
 Array = NDArray[np.float64]
@@ -117,7 +117,9 @@ class Model:
         )
 
     @classmethod
-    def of_path(cls, path: Path, dataset: Dataset | None = None, settings: Mapping[str, Any] | None = None) -> Model:
+    def of_path(
+        cls, path: SolutionPath, dataset: Dataset | None = None, settings: Mapping[str, Any] | None = None
+    ) -> Model:
         return cls(
             alphas=path.alphas,
             coefs=path.coefs,
@@ -275,12 +277,12 @@ class Model:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes an ``.npz`` or ``.json`` file, atomically: under a temporary name, then renamed."""
-        write_model(FilePath(path), *to_plain(self))
+        write_model(Path(path), *to_plain(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
         """Reads a file that ``save`` wrote. No code in it is executed; a file without a valid model is an error."""
-        header, arrays = read_model(FilePath(path))
+        header, arrays = read_model(Path(path))
         try:
             return cls(**of_plain(header, arrays))
         except ValueError as error:

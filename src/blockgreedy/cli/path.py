@@ -5,7 +5,7 @@ import csv
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -46,8 +46,9 @@ from blockgreedy.data import Dataset
 from blockgreedy.files import replacing_text
 from blockgreedy.model import Model
 from blockgreedy.options import whole
-from blockgreedy.path import Path, PathPoint, check_grid, check_ratio, solve_path
+from blockgreedy.path import check_grid, check_ratio, solve_path
 from blockgreedy.quality import ON_TRAINING_ROWS
+from blockgreedy.solution_path import PathPoint, SolutionPath
 from blockgreedy.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
@@ -75,7 +76,7 @@ class PathOptions(ProblemOptions):
 
     model: ModelOption = None
     report: ReportOption = None
-    csv_file: Annotated[FilePath | None, _CSV] = None
+    csv_file: Annotated[Path | None, _CSV] = None
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of the table.")
     quiet: bool = _of_output(False, "--quiet -q", "Print no progress and no notes.")
 
@@ -170,7 +171,7 @@ def progress_bar(quiet: bool) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal)
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def rows_of(path: SolutionPath) -> list[dict[str, Any]]:
     explained = path.deviance_explained.tolist()
     criteria = path.criteria.to_choose_by() or {}
     return [
@@ -185,7 +186,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     ]
 
 
-def recommended(path: Path) -> dict[str, dict[str, Any]]:
+def recommended(path: SolutionPath) -> dict[str, dict[str, Any]]:
     """By BIC and EBIC; none where the loss has no likelihood, or no model has few enough weights."""
     found = {}
     for name in ("bic", "ebic"):
@@ -195,7 +196,7 @@ def recommended(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def write_csv(file: FilePath, path: Path) -> None:
+def write_csv(file: Path, path: SolutionPath) -> None:
     rows = rows_of(path)
     with replacing_text(file) as out:
         writer = csv.DictWriter(out, list(rows[0]) if rows else [])
@@ -203,7 +204,7 @@ def write_csv(file: FilePath, path: Path) -> None:
         writer.writerows(rows)
 
 
-def show(console: Console, path: Path, facts: dict[str, Any], best: dict[str, dict[str, Any]]) -> None:
+def show(console: Console, path: SolutionPath, facts: dict[str, Any], best: dict[str, dict[str, Any]]) -> None:
     table = Table(box=None, header_style="dim", pad_edge=False)
     for name in ("alpha", "of alpha_max", "nonzeros", "explained", "relative gap"):
         table.add_column(name, justify="right")

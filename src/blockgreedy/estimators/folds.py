@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import combine_some_columns, core_matrix
 from blockgreedy.estimators.scoring import Score
-from blockgreedy.path import PathPoint, solve_path
+from blockgreedy.path import solve_path
 from blockgreedy.polish import is_small
 from blockgreedy.problem import Problem
+from blockgreedy.solution_path import PathPoint
 from blockgreedy.solve import solve
 
 Array = NDArray[np.float64]
