@@ -349,6 +349,7 @@ class Solver final : public WorkingSet {
     if (!sparse || m > products_.most() || m * m > 5 * work) return false;
     products_.keep(features, work, ScaledColumns{view_, root_.data()});
     model_.take_products(products_);
+    ++n_models_by_products;
     return true;
   }
 

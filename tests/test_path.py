@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, lasso_path
 
 import blockgreedy as bg
+import blockgreedy.path as path_module
 from conftest import LOSSES, random_design, random_targets
 
 N, P = 80, 40
@@ -151,14 +152,18 @@ def test_unpenalised_columns_far_smaller_than_the_others_move(rng):
 
 
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": True}, {"positive": True}])
-def test_columns_that_come_and_go_keep_their_products(options):
+def test_columns_that_come_and_go_keep_their_products(options, monkeypatch):
     """More columns pass through the support than products are kept for, and fewer rows than columns."""
     rng = np.random.default_rng(3)
     X = random_design(rng, 62, 330, density=0.2)
     assert X.nnz < 2 * 64**2
     problem = bg.Problem(X, rng.normal(size=62), loss="squared", alpha=1.0, **options)
+    engines = []
+    start = path_module._Run._start
+    monkeypatch.setattr(path_module._Run, "_start", lambda run: (start(run), engines.append(run.engine))[0])
     path = bg.solve_path(problem, n_alphas=60, tol=1e-9, keep_duals=True)
     assert path.status == "converged"
+    assert engines[-1].n_models_by_products > 20  # of more than 60
     if not options:
         assert len(np.unique(np.concatenate([point.features for point in path.points]))) > 64
     for k, point in enumerate(path.points):

@@ -63,6 +63,7 @@ class WorkingSet {
   std::vector<std::int32_t> support;  // features with a weight that is not 0, ascending
   std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
   std::int64_t n_cg = 0, n_candidates = 0;
+  std::int64_t n_models_by_products = 0;  // quadratic models made of products that were kept from earlier alphas
   std::vector<double> dual;
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
 };

@@ -181,6 +181,9 @@ class WorkingSet:
     def n_cg(self) -> int: ...
 
     @property
+    def n_models_by_products(self) -> int: ...
+
+    @property
     def nonzeros_touched(self) -> int: ...
 
 @overload
