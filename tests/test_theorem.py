@@ -219,3 +219,31 @@ def test_a_run_beyond_the_safe_p_diverges_and_one_within_it_does_not():
     with pytest.warns(bg.ConvergenceRiskWarning, match="Surely safe: blocks_per_iter=1;"):
         beyond = bg.solve(problem, "block-greedy", partition=partition, blocks_per_iter=4, update="add")
     assert beyond.status == "diverged"
+
+
+def equal_weights(m):
+    """(problem, one block): m orthogonal columns of norm 1 of equal weights, the hardest for greedy steps."""
+    X = np.eye(m)
+    return bg.Problem(X, np.ones(m), alpha=0.0), bg.Partition(np.zeros(m, dtype=int), 1)
+
+
+def test_the_bound_is_within_a_factor_of_17_of_a_run_that_reaches_it():
+    """Half of the weights are found after m/2 iterations: error (m/2)/(2n), bound 2·m²/(n·m/2), 16 times as much."""
+    m = 20
+    problem, partition = equal_weights(m)
+    error, radius = course_of(problem, partition, "gain", m // 2)
+    bound = rate_bound(m // 2, 1, 1, 1.0, radius=radius, smoothness=1 / m)
+    assert error[-1] == pytest.approx(0.25)
+    assert bound / 17 < error[-1] <= bound
+
+
+def test_the_bound_needs_the_greedy_choice(monkeypatch):
+    """A rule that always takes the first feature of a block is not covered, and the bound shows it."""
+    m = 20
+    problem, partition = equal_weights(m)
+    asked = {"radius": float(m), "smoothness": 1 / m}
+    greedy, _ = course_of(problem, partition, "gain", 8 * m)
+    assert greedy[-1] <= rate_bound(8 * m, 1, 1, 1.0, **asked)
+    monkeypatch.setattr("blockgreedy.backends.reference.accept", lambda problem, w, block, options: [int(block[0])])
+    first, _ = course_of(problem, partition, "gain", 8 * m)
+    assert first[-1] > rate_bound(8 * m, 1, 1, 1.0, **asked)
