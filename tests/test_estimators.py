@@ -259,7 +259,7 @@ def test_warm_start_starts_where_the_last_fit_ended(rng):
         (bg.LogisticRegression(class_weight="even"), "class_weight='even' must be 'balanced'"),
         (bg.LogisticRegression(class_weight={7: 1.0}), "which y does not hold"),
         (bg.LassoCV(selection="best"), "selection='best' is not known"),
-        (bg.LassoCV(eps=2), "eps=2 must lie above 0 and be at most 1"),
+        (bg.LassoCV(eps=2), "eps=2 must be above 0 and at most 1"),
         (bg.LassoCV(alphas=[0.1, -1]), "alphas must be a list of numbers above 0"),
         (bg.ElasticNetCV(l1_ratio=[0.5, 0.0]), "l1_ratio=0 has no largest alpha"),
         (bg.LassoCV(scoring=3), "scoring=3 must be 'deviance'"),

@@ -275,7 +275,10 @@ def test_gains_compare_equal_cells_only():
 
 def test_follow_up_sentences_count_scans_and_cells():
     text = " ".join(follow_up_sentences(made_up.results(clustered_wins=True)))
-    assert "Random against clustered by the model, scan follows the blocks, to 1e-2: 15.00 times as fast" in text
+    assert (
+        "Random blocks compared with clustered blocks by the model, scan follows the blocks: 15.00 times as fast"
+        in text
+    )
     assert "times fewer scans" in text
 
 

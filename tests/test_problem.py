@@ -204,7 +204,7 @@ def test_any_two_labels_are_accepted(rng, labels):
         ({"alpha": 1, "penalty_weights": -np.ones(40)}, "penalty_weights must be at least 0"),
         ({"alpha": 1, "lower": 0.5}, "lower must satisfy lower ≤ 0 ≤ upper"),
         ({"alpha": 1, "upper": -np.ones(40)}, "upper must satisfy"),
-        ({"alpha": 1, "positive": True, "lower": -1}, "positive=True and lower=… say the same thing twice"),
+        ({"alpha": 1, "positive": True, "lower": -1}, "positive=True and lower=… both set the lower bound"),
         ({"alpha": 1, "loss": "logistic"}, r"y holds 60 distinct value\(s\)"),
     ],
 )

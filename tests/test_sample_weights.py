@@ -335,6 +335,6 @@ def test_an_intercept_needs_a_problem_that_has_one(rng):
     problem = make_problem(rng, "squared")
     with pytest.raises(ValueError, match=r"intercept=1.0 needs a problem with fit_intercept=True"):
         problem.objective(np.zeros(P), 1.0)
-    with pytest.raises(ValueError, match=r"must be a finite number; a dual point goes in as dual="):
+    with pytest.raises(ValueError, match=r"must be a finite number; pass a dual point as dual="):
         problem.duality_gap(np.zeros(P), np.zeros(N))
     assert "fit_intercept=True" in repr(make_problem(rng, "squared", ("fit_intercept",)))

@@ -93,8 +93,8 @@ def count_of(name: str, value: Any, everything: int, most: int) -> int:
     found = _index(value)
     if found is None or found == 0 or found > most:
         raise ValueError(
-            f"{name}={shown(value)} must be a whole number from 1 to {most}, below 0 to count from all (-1: all of "
-            "them, -2: all but one), or None"
+            f"{name}={shown(value)} must be a whole number from 1 to {most}, a negative number as in joblib (-1: "
+            "all, -2: all but one), or None"
         )
     return found if found > 0 else max(1, everything + 1 + found)
 

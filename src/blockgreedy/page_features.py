@@ -108,7 +108,9 @@ def _sources(sources: list[tuple[str, int, int, float]]) -> str:
         f'<td class="number">{signed(weight)}</td>{_bar(count / most, "plus")}</tr>'
         for name, count, of, weight in sources
     )
-    head = '<th scope="col">column</th>' + "".join(map(_HEAD.format, ("nonzero", "of features", "largest weight")))
+    head = '<th scope="col">column</th>' + "".join(
+        map(_HEAD.format, ("nonzero weights", "features", "largest weight"))
+    )
     note = "A column of the table becomes one feature (a number) or one per category; crosses combine columns."
     table = table_html(
         "Nonzero weights per source column", head + '<th aria-hidden="true"></th>', body, note, "weights"

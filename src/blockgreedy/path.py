@@ -208,9 +208,11 @@ class _Run:
 
 def check_ratio(l1_ratio: float, l2: float, alphas: ArrayLike | None = None) -> float:
     if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
-        raise ValueError(f"l1_ratio={shown(l1_ratio)} must lie in 0..1, above 0 unless alphas are given")
+        raise ValueError(
+            f"l1_ratio={shown(l1_ratio)} must be from 0 to 1, and above 0 unless a list of alphas is given"
+        )
     if l2 > 0:
-        raise ValueError(f"l1_ratio={l1_ratio!r} makes l2 fall with alpha; the problem has its own l2={l2}")
+        raise ValueError(f"l1_ratio={l1_ratio!r} sets the ridge penalty, so it cannot be combined with l2={l2}")
     return float(l1_ratio)
 
 
@@ -220,7 +222,9 @@ def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
 
 def check_grid(n_alphas: int, eps: float) -> int:
     if not 0 < number("eps", eps) < 1:
-        raise ValueError(f"eps={shown(eps)} must lie above 0 and below 1: the last alpha as a part of the first")
+        raise ValueError(
+            f"eps={shown(eps)} must be above 0 and below 1: it is the smallest alpha as a fraction of the largest"
+        )
     return whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
 
 
@@ -228,7 +232,7 @@ def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float,
     if alphas is not None:
         grid = real_array("alphas", alphas).astype(np.float64)
         if grid.ndim != 1 or len(grid) == 0 or not np.all(np.isfinite(grid)) or np.any(grid < 0):
-            raise ValueError("alphas must be a list of finite numbers of at least 0, one or more")
+            raise ValueError("alphas must be a non-empty list of finite numbers of at least 0")
         if ratio < 1 and not np.all(grid > 0):
             raise ValueError("alphas must be above 0 with l1_ratio below 1")
         return np.sort(grid)[::-1]

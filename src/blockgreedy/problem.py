@@ -118,7 +118,7 @@ class Problem:
         )
         self._weigh_rows(sample_weight)
         if arguments.flag("positive", positive) and lower is not None:
-            raise ValueError("positive=True and lower=… say the same thing twice; give one of them")
+            raise ValueError("positive=True and lower=… both set the lower bound; give only one of them")
         self.lower = arguments.bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
         self.upper = arguments.bound("upper", upper, self.n_features, 1.0)
         if not self.fit_intercept and not self.loss.is_classifier and offset is None:
@@ -348,7 +348,7 @@ class Problem:
         except ValueError:
             value = float("nan")
         if not np.isfinite(value):
-            raise ValueError(f"intercept={shown(intercept)} must be a finite number; a dual point goes in as dual=…")
+            raise ValueError(f"intercept={shown(intercept)} must be a finite number; pass a dual point as dual=…")
         if value != 0 and not self.fit_intercept:
             raise ValueError(f"intercept={intercept!r} needs a problem with fit_intercept=True; this one has none")
         return value

@@ -113,7 +113,7 @@ class Solution:
             ("nonzeros", f"{self.nonzeros:,} of {len(self.coef):,}"),
             ("intercept", f"{self.intercept:.6g}"),
             ("iterations", f"{self.n_iter:,}"),
-            ("seconds", f"{self.seconds:.3g}, and {self.check_seconds:.3g} in checks"),
+            ("seconds", f"{self.seconds:.3g} in iterations, {self.check_seconds:.3g} in checks of the duality gap"),
         ]
         draw = self.plot if len(self.trace) > 1 else None
         return notebook_html("Solution", facts, "Error, gap and nonzeros over the run", draw, self.top(10))
@@ -197,7 +197,7 @@ def solve(
     one_of("method", method, ("auto", *PRESETS))
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
-        raise ValueError(f"intercept_init={shown(intercept_init)} goes with coef_init=…, which is not given")
+        raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
     common: dict[str, Any] = {
         "tol": float(tol),
         "max_seconds": float("inf") if max_seconds is None else float(max_seconds),

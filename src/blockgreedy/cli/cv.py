@@ -220,7 +220,7 @@ def _model(problem: Problem, estimator: Any, dataset: Dataset, cross: CrossValid
 
 def _show(console: Console, f: dict[str, Any], cross: CrossValidation) -> None:
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for name in ("alpha", f"mean {cross.scoring}", "± error", "nonzeros", ""):
+    for name in ("alpha", f"mean {cross.scoring}", "± std error", "nonzeros", ""):
         table.add_column(name, justify="right")
     marks = {cross.alpha_min: "min", cross.alpha_1se: "1se"}
     if cross.alpha_min == cross.alpha_1se:

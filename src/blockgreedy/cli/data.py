@@ -229,7 +229,7 @@ def _list(options: FetchOptions) -> None:
     for name in ("rows", "features", "nonzeros"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("checked by")
-    table.add_column("here", no_wrap=True)
+    table.add_column("cached", no_wrap=True)
     for entry in SETS.values():
         nonzeros = "" if entry.nonzeros is None else f"{entry.nonzeros:,}"
         known = entry.checksum.split(":")[0] if entry.checksum else ""

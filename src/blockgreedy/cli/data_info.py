@@ -252,10 +252,10 @@ def _draw(path: Path, found: Summary) -> None:
     picture = curves(
         "density",
         [Line(np.arange(1, len(counts) + 1), counts)],
-        Axis("column, fullest first", log=True),
+        Axis("column, most nonzeros first", log=True),
         Axis("nonzeros", log=True),
         title=f"{found.name}: {found.n_samples:,} × {found.n_features:,}, {found.nonzeros:,} nonzeros",
-        alt="Nonzeros of each column, fullest first, on logarithmic axes",
+        alt="Nonzeros of each column, in descending order, on logarithmic axes",
     )
     with replacing(path, ".png") as file:
         file.write(picture.png)

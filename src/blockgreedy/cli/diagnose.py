@@ -58,10 +58,10 @@ def diagnose(options: DiagnoseOptions) -> None:
     """Analyse blocks of features before a fit: how many can safely be updated at once, and how even they are.
 
     This is for the methods of fit other than auto. Several kinds of partition are compared: rho_block, a measure of
-    how correlated features of different blocks are; epsilon, which must be below 1 for updates that are added up to
-    converge; the safe number P of blocks per iteration; the balance of the blocks; and duplicate columns. Advice in
-    sentences follows. Columns are scaled to norm 1 first. Numbers are proven bounds; those marked ~ are estimates
-    from a sample of the columns.
+    how correlated features of different blocks are; epsilon, which must be below 1 for a guarantee that
+    fit --update add converges; the safe number P of blocks per iteration; the balance of the blocks; and duplicate
+    columns in different blocks. Written advice follows. Columns are scaled to norm 1 first. Numbers are proven
+    bounds; those marked ~ are estimates from a sample of the columns.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -158,8 +158,8 @@ def _rows(partitions: list[BlockDiagnosis]) -> dict[str, list[str]]:
     rows["P without guarantee"] = [f"> {found.most_blocks_per_iter.value:,.0f}" for found in partitions]
     rows["nonzeros, max/mean"] = [f"{found.load_balance.value:.3f}" for found in partitions]
     masses = [found.mass_balance for found in partitions]
-    rows["mass, max/mean"] = ["" if mass is None else f"{mass.value:.3f}" for mass in masses]
-    rows["duplicates in other blocks"] = [f"{found.split_duplicates:,}" for found in partitions]
+    rows["gradient mass, max/mean"] = ["" if mass is None else f"{mass.value:.3f}" for mass in masses]
+    rows["duplicates in different blocks"] = [f"{found.split_duplicates:,}" for found in partitions]
     return rows
 
 

@@ -60,7 +60,7 @@ from blockgreedy.trace import Record
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
 
 _of_problem, _of_method = partial(option, "Problem"), partial(option, "Method")
-_of_family = partial(option, "Family (methods other than auto)")
+_of_family = partial(option, "Settings of the methods other than auto")
 _of_stopping, _of_output = partial(option, "Stopping"), partial(option, "Output")
 OnDivergence = Literal["stop", "continue"]
 _TRACE = typer.Option(
@@ -111,7 +111,9 @@ class FitOptions(ProblemOptions):
     update: Update | None = _of_family(
         None,
         "--update",
-        "How the steps of several blocks are combined (default: joint); add and line-search may diverge.",
+        "How the steps of several blocks are combined. add: all at once. line-search: each refined by a line search, "
+        "then all at once. sweep: one after the other, on the loss itself. joint (default): one after the other, on "
+        "a quadratic upper bound of the objective. add and line-search may diverge.",
         choices=Update,
     )
     greedy_rule: GreedyRule | None = _of_family(
@@ -366,7 +368,8 @@ def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
     }
     if "update" in f:
         blocks = f"{f['blocks_per_iter']:,} of {f['n_blocks']:,} {f['partition']} blocks per iteration"
-        rows["method"] = f"{f['method']}: {blocks}, {f['per_block']} per block by {f['greedy_rule']}"
+        features = "1 feature" if f["per_block"] == 1 else f"{f['per_block']:,} features"
+        rows["method"] = f"{f['method']}: {blocks}, {features} per block, chosen by {f['greedy_rule']}"
         how = f"{', atomic' if f['atomic'] else ''}; scan {f['scan']}, seed {f['seed']}, threads {f['n_threads']}"
         rows["update"] = f["update"] + how
     rows |= {
@@ -376,7 +379,7 @@ def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
         "gap": f"{f['gap']:.3g} (relative {f['relative_gap']:.3g})",
         "nonzeros": f"{f['nonzeros']:,} of {f['n_features']:,}",
         "iterations": f"{f['n_iter']:,}{rate}",
-        "seconds": f"{f['seconds']:.3f} in iterations, {f['check_seconds']:.3f} in checks",
+        "seconds": f"{f['seconds']:.3f} in iterations, {f['check_seconds']:.3f} in checks of the gap",
     }
     if f["fit_intercept"]:
         rows["intercept"] = f"{f['intercept']:.10g}"

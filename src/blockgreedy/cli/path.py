@@ -236,10 +236,13 @@ def show(console: Console, path: SolutionPath, facts: dict[str, Any], best: dict
         size = f"{chosen['nonzeros']:,} of {facts['n_features']:,} features"
         console.print(f"recommended by {name.upper()}: alpha {chosen['alpha']:.4g}, {size}", highlight=False)
     if best:
+        first = next(iter(best))
         console.print(
-            f"blockgreedy predict --alpha {next(iter(best))} uses this model; blockgreedy cv chooses alpha by "
-            "held-out rows",
+            f"blockgreedy predict --alpha {first} uses the model recommended by {first.upper()}; blockgreedy cv "
+            "chooses alpha by held-out rows",
             style="dim",
         )
     if len(rows) > 1 and any(chosen["position"] == len(rows) - 1 for chosen in best.values()):
-        console.print("this is the smallest alpha tried; a smaller --eps may find a better one", style="yellow")
+        console.print(
+            "a recommended alpha is the smallest one tried; a smaller --eps may find a better one", style="yellow"
+        )

@@ -178,7 +178,8 @@ def check_options(
             raise ValueError(f"{name}={value!r} is for {', '.join(kinds)} only; it does not apply to {str(path)!r}")
         if is_given and encoding is not None and name in ("categorical", "drop", "fill", "cross", "min_count"):
             raise ValueError(
-                f"{name}={value!r} cannot be combined with an encoding, which already says how columns are read"
+                f"{name}={value!r} cannot be combined with an encoding, such as that of a saved model, which already "
+                "determines how columns are read"
             )
 
 

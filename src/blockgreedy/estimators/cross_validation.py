@@ -130,7 +130,8 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         n_alphas, eps = whole("n_alphas", n_alphas, 1), number("eps", self.eps)
         if not 0 < eps <= 1:
             raise ValueError(
-                f"eps={self.eps!r} must lie above 0 and be at most 1: the last alpha as a part of the first"
+                f"eps={self.eps!r} must be above 0 and at most 1: it is the smallest alpha as a fraction of the "
+                "largest"
             )
         largest = max(problem.alpha_max for problem in problems) / ratio
         if largest == 0:  # nothing to explain: any alpha gives the null model

@@ -104,7 +104,7 @@ def _clocks(section: Section, results: Results) -> None:
         "scans 1/32 of the nonzeros.",
     )
     rows = [[facts.name, _or_dash(facts.ns_per_nonzero)] for facts in results.sets]
-    section.table(["set", "ns per nonzero"], rows, "The model's unit: one thread, measured in this run")
+    section.table(["set", "ns per nonzero"], rows, "Time to scan one nonzero on one thread, measured in this run")
 
 
 def _or_dash(value: float) -> str:
@@ -164,7 +164,7 @@ def _design(section: Section, results: Results) -> None:
     }
     section.text(
         "; ".join(
-            f"update={update!r} reached it in {n} of {len(results.find(plan.DESIGN, update=update))} settings"
+            f"update={update!r} reached this error in {n} of {len(results.find(plan.DESIGN, update=update))} settings"
             for update, n in reached.items()
         )
         + "."
@@ -259,7 +259,7 @@ def _follow_up(section: Section, results: Results) -> None:
     done = {(run.set_name, run.alpha) for run in runs}
     cells = [(facts, alpha) for facts in results.sets for alpha in facts.alphas if (facts.name, alpha) in done]
     part.figures(*(errors_over_time(results, facts, alpha, 1, best) for facts, alpha in cells))
-    part = section.section(f"More work per scan, {best} blocks")
+    part = section.section(f"Several coordinates per block, {best} blocks")
     part.figures(*(errors_over_time(results, facts, alpha, None, best) for facts, alpha in cells))
 
 
@@ -277,9 +277,9 @@ def follow_up_sentences(results: Results) -> list[str]:
             ]
             if ratios:
                 lines.append(
-                    f"{kind.capitalize()} against {base} {words}, to 1e-2: {geometric_mean(ratios):.2f} times as "
-                    f"fast in the geometric mean of {len(ratios)} cells, worst {min(ratios):.2f}, best "
-                    f"{max(ratios):.1f}."
+                    f"{kind.capitalize()} blocks compared with {base} blocks {words}: {geometric_mean(ratios):.2f} "
+                    f"times as fast to an error of 1e-2 (geometric mean of {len(ratios)} pairs of runs; worst "
+                    f"{min(ratios):.2f}, best {max(ratios):.1f})."
                 )
     scans = []
     for run in results.find(plan.FOLLOW_UP, per_block=16):
@@ -290,8 +290,8 @@ def follow_up_sentences(results: Results) -> list[str]:
             scans += [counts[0] / counts[1]] if min(counts) > 0 else []
     if scans:
         lines.append(
-            f"16 coordinates per block instead of 1 need {geometric_mean(scans):.1f} times fewer scans to 1e-2 "
-            f"(geometric mean of {len(scans)} cells)."
+            f"16 coordinates per block instead of 1 need {geometric_mean(scans):.1f} times fewer scans to reach "
+            f"an error of 1e-2 (geometric mean of {len(scans)} pairs of runs)."
         )
     best = []
     for default in results.find(plan.FOLLOW_UP, kind=DEFAULT):
@@ -306,9 +306,9 @@ def follow_up_sentences(results: Results) -> list[str]:
     if best:
         slower = int(np.sum(np.array(best) > 1))
         lines.append(
-            f"The default solver is faster to 1e-3 than the best of the family's settings in {slower} of "
-            f"{len(best)} cells that both reached; the family's best takes {geometric_mean(best):.1f} times its "
-            "time in the geometric mean."
+            f"The default solver reaches an error of 1e-3 before the fastest block-greedy setting in {slower} of the "
+            f"{len(best)} combinations of data set and alpha in which both reach it; that setting takes "
+            f"{geometric_mean(best):.1f} times as long as the default solver (geometric mean)."
         )
     return lines
 
