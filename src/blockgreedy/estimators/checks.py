@@ -61,12 +61,12 @@ def given_alphas(alphas: Any) -> Array:
     except TypeError:
         values = []
     if not values:
-        raise ValueError(f"alphas={alphas!r} must be a list of numbers above 0, one or more, or how many")
+        raise ValueError(f"alphas={alphas!r} must be a list of numbers above 0, one or more, or the number of alphas")
     for k, value in enumerate(values):
         is_number = isinstance(value, (Real, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
         if not is_number or not (np.isfinite(value) and value > 0):
             raise ValueError(
-                f"alphas must be a list of numbers above 0, one or more, or how many; [{k}] is {value!r}"
+                f"alphas must be a list of numbers above 0, one or more, or the number of alphas; [{k}] is {value!r}"
             )
     return np.sort(np.array(values, dtype=np.float64))[::-1]
 
