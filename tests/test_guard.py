@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.estimators.fitting import Outcome
 from blockgreedy.guard import guard
 from conftest import LOSSES, random_problem
 
@@ -65,6 +68,23 @@ def test_weights_that_rounding_would_spoil_stay_in_float64(rng):
         model.coef_, model.intercept_
     )
     assert error > 1e-4 * problem.null_model.objective  # or the case shows nothing
+
+
+def test_rounding_never_takes_a_converged_fit_beyond_its_tol(rng):
+    """A gap just below tol that rounding to float32 would lift above it."""
+    a, b = rng.normal(20, 8, size=195), rng.lognormal(11, 1.5, size=195)
+    X = np.column_stack([a, b, a + 3 * b]).astype(np.float32)
+    y = 1e4 * (X[:, 0].astype(float) + 3.0 * X[:, 1] - X[:, 2])
+    problem = bg.Problem(X, y, alpha=1e-3, fit_intercept=True)
+    solution = bg.solve(problem, tol=1e-8)
+    exact, rounded = replace(solution), replace(solution)
+    Outcome([problem], [""], [rounded], False).round_to(np.dtype(np.float32), 1e9)
+    lost = rounded.gap - exact.gap
+    assert lost > 0
+    exact.gap, exact.status = 10 * lost, "converged"
+    tol = 10.5 * lost / problem.null_model.objective  # rounded, the gap would be 11 times what is lost
+    assert Outcome([problem], [""], [exact], False).round_to(np.dtype(np.float32), tol) == np.float64
+    assert exact.gap <= tol * problem.null_model.objective
 
 
 def test_a_start_deep_inside_a_plateau_is_left(rng):

@@ -68,7 +68,9 @@ class Outcome:
             objective = problem.objective(coef, intercept)
             gap = max(objective - (solution.objective - solution.gap), 0.0)
             null = problem.null_model
-            if gap > max(tol * null.objective, null.floor, 2 * solution.gap):
+            # what has converged must stay so; what has not may lose as much again
+            spare = 0.0 if solution.status == "converged" else 2 * solution.gap
+            if gap > max(tol * null.objective, null.floor, spare):
                 return np.dtype(np.float64)
             rounded.append({"coef": coef, "intercept": intercept, "objective": objective, "gap": gap})
         for solution, values in zip(self.solutions, rounded, strict=True):
