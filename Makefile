@@ -63,10 +63,10 @@ fuzz: build/fuzz/svmlight
 	cd build/fuzz && ./svmlight -max_total_time=$(SECONDS) -max_len=512 -timeout=5 -print_final_stats=1 \
 	-dict=../../fuzz/svmlight.dict corpus
 
-build/fuzz/svmlight: fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp $(wildcard cpp/blockgreedy/*.hpp)
+build/fuzz/svmlight: fuzz/svmlight.cpp cpp/data/svmlight.cpp cpp/base/threads.cpp $(wildcard cpp/*/*.hpp)
 	mkdir -p $(@D)
 	clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Icpp -o $@ \
-	fuzz/svmlight.cpp cpp/svmlight.cpp cpp/threads.cpp -lpthread
+	fuzz/svmlight.cpp cpp/data/svmlight.cpp cpp/base/threads.cpp -lpthread
 
 # Random problems against an oracle that shares no code with the package; SEED=… repeats a hunt, SECONDS=… is its length.
 hunt: $(VENV)/built $(VENV)/tools

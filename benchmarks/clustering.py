@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from blockgreedy.data import kdda_like
-from blockgreedy.partition import make_partition
+from blockgreedy.partitions.partition import make_partition
 
 
 def main() -> None:

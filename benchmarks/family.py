@@ -22,7 +22,7 @@ import numpy as np
 import blockgreedy as bg
 from blockgreedy import _core
 from blockgreedy.backends.cpu import CpuModel
-from blockgreedy.options import FamilyOptions
+from blockgreedy.solvers.options import FamilyOptions
 
 UPDATES = ("joint", "add", "sweep", "line-search")
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "blockgreedy/svmlight.hpp"
+#include "data/svmlight.hpp"
 
 namespace {
 

@@ -75,7 +75,7 @@ def page_files(tmp_path_factory, page_models):
     from typer.testing import CliRunner
 
     from blockgreedy.cli import app
-    from blockgreedy.pages import model_page, partition_page
+    from blockgreedy.reports.model_page import model_page, partition_page
     from made_models import make_dataset
     from test_reproduce import write_small_sets
 

@@ -6,8 +6,8 @@ import numpy as np
 
 import blockgreedy as bg
 from blockgreedy.data.encoding import Encoding
-from blockgreedy.model import CrossValidation, Model
-from blockgreedy.quality import ON_TRAINING_ROWS
+from blockgreedy.models.model import CrossValidation, Model
+from blockgreedy.models.quality import ON_TRAINING_ROWS
 
 HOSTILE = "<script>'&</script>"
 SETTINGS = {

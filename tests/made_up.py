@@ -7,7 +7,7 @@ import numpy as np
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.results import DEFAULT, Blocks, Reference, Results, Run, Setting
 from blockgreedy.experiments.sets import SetFacts
-from blockgreedy.trace import Record, Trace
+from blockgreedy.solvers.trace import Record, Trace
 
 ALPHAS = (1e-3, 1e-4, 1e-5, 1e-6)
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import blockgreedy as bg
 from blockgreedy.backends import reference
 from blockgreedy.backends.cpu import CpuModel
-from blockgreedy.options import FamilyOptions
+from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, UPDATES, random_design, random_problem
 
 P_FEATURES = 40

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
 MAY_IMPORT_CORE = {
     "backends/cpu.py",
-    "partition.py",
-    "theory.py",
+    "partitions/partition.py",
+    "partitions/theory.py",
     "data/generate.py",
     "data/svmlight.py",
     "data/encode.py",
@@ -47,15 +47,23 @@ def test_only_the_named_files_import_the_core(name):
 
 
 def test_trace_imports_nothing_of_ours_but_how_files_are_written():
-    ours = [name for name in imports(FILES["trace.py"]) if name.startswith("blockgreedy")]
-    assert not [name for name in ours if not name.startswith("blockgreedy.files")]
-    assert not [name for name in imports(FILES["files.py"]) if name.startswith("blockgreedy")]
+    ours = [name for name in imports(FILES["solvers/trace.py"]) if name.startswith("blockgreedy")]
+    assert not [name for name in ours if not name.startswith("blockgreedy.base.files")]
+    assert not [name for name in imports(FILES["base/files.py"]) if name.startswith("blockgreedy")]
 
 
-@pytest.mark.parametrize("name", [n for n in FILES if n.startswith(("report", "figures"))])
+PLAIN_REPORTS = ("reports/page.py", "reports/page_style", "reports/figures")
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if n.startswith(PLAIN_REPORTS)])
 def test_report_knows_only_traces_and_plain_data(name):
     ours = {module for module in imports(FILES[name]) if module.startswith("blockgreedy")}
-    allowed = ("blockgreedy.trace", "blockgreedy.report", "blockgreedy.figures", "blockgreedy.files")
+    allowed = (
+        "blockgreedy.solvers.trace",
+        "blockgreedy.reports.page",
+        "blockgreedy.reports.figures",
+        "blockgreedy.base.files",
+    )
     assert not [module for module in ours if not module.startswith(allowed)]
 
 
@@ -96,9 +104,9 @@ def test_solvers_ask_what_a_loss_can_do_never_which_it_is():
             assert found is None, f"{file.name}: {found.group()} compares a loss by name: ask a trait of losses.py"
 
 
-@pytest.mark.parametrize("name", [n for n in FILES if n != "files.py"])
+@pytest.mark.parametrize("name", [n for n in FILES if n != "base/files.py"])
 def test_only_files_py_opens_files_for_writing(name):
-    assert list(writes(FILES[name])) == [], "write through blockgreedy.files.replacing, so that no file is ever torn"
+    assert list(writes(FILES[name])) == [], "write through base.files.replacing, so that no file is ever torn"
 
 
 def test_the_search_for_writers_finds_them(tmp_path):

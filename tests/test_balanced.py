@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
-from blockgreedy.partition import gradient_mass, make_partition
-from blockgreedy.random import Random
+from blockgreedy.base.random import Random
+from blockgreedy.partitions.partition import gradient_mass, make_partition
 from test_partition import skewed_sparse
 
 f32 = np.float32

@@ -22,9 +22,9 @@ import blockgreedy as bg
 from blockgreedy.cli import app, shell
 from blockgreedy.cli.fit import FitOptions
 from blockgreedy.data import text_like
-from blockgreedy.losses import LOSSES
-from blockgreedy.options import PRESETS
-from blockgreedy.solve import FamilyArguments
+from blockgreedy.problem.losses import LOSSES
+from blockgreedy.solvers.options import PRESETS
+from blockgreedy.solvers.solve import FamilyArguments
 from terminals import read_to_the_end
 
 FAMILY = ("--method", "thread-greedy")

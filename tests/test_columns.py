@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.columns import as_columns, column_norms, unit_columns
+from blockgreedy.problem.columns import as_columns, column_norms, unit_columns
 from conftest import random_design
 
 

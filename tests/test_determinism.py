@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
-from blockgreedy.options import FamilyOptions
+from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, UPDATES
 
 pytestmark = pytest.mark.threads

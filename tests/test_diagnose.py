@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import blockgreedy as bg
 from blockgreedy.cli import app
-from blockgreedy.duplicates import find_duplicates
-from blockgreedy.partition import KINDS
-from blockgreedy.theory import epsilon, max_safe_blocks_per_iter
+from blockgreedy.partitions.duplicates import find_duplicates
+from blockgreedy.partitions.partition import KINDS
+from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter
 
 ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
@@ -85,7 +85,7 @@ def test_copies_are_found_in_runs_of_entries_as_in_one(monkeypatch):
     data = bg.data.text_like(60, 500, 20.0, seed=3)
     X = sp.hstack([data.X, data.X[:, ::7] * -3.0], format="csc")
     whole = find_duplicates(X).first_of
-    monkeypatch.setattr("blockgreedy.duplicates._CHUNK", 10)
+    monkeypatch.setattr("blockgreedy.partitions.duplicates._CHUNK", 10)
     np.testing.assert_array_equal(find_duplicates(X).first_of, whole)
     assert find_duplicates(X).count >= len(range(0, 500, 7)) - np.count_nonzero(np.diff(data.X.tocsc().indptr) == 0)
 

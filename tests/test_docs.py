@@ -147,7 +147,7 @@ def test_the_reference_has_every_public_name():
     assert {name.split(".")[-1] for name in shown} >= set(bg.__all__) - modules
     constants = {name for name in bg.data.__all__ if name.isupper()}
     assert {name.split(".")[-1] for name in shown if ".data." in name} >= set(bg.data.__all__) - constants
-    assert {"blockgreedy.theory", "blockgreedy.model.Model"} <= set(shown)
+    assert {"blockgreedy.partitions.theory", "blockgreedy.models.model.Model"} <= set(shown)
 
 
 def test_the_command_line_page_has_every_verb_with_all_its_options():

@@ -280,7 +280,7 @@ def test_counts_are_those_of_another_reader(tmp_path, rng):
     X = rng.random((300, 50)) * (rng.random((300, 50)) < 0.1)
     X[:, -1] = 0
     dump_svmlight_file(X, rng.integers(0, 2, 300), str(tmp_path / "a.svm"), zero_based=False)
-    from blockgreedy.data.fetch import count
+    from blockgreedy.data.fetching import count
 
     found = count(tmp_path / "a.svm")
     assert found == {
@@ -300,7 +300,7 @@ def test_an_unknown_name_is_refused_with_those_close_to_it(cache):
 
 
 def test_the_catalogue_names_files_that_load_reads():
-    from blockgreedy.data.load import kind_of
+    from blockgreedy.data.loading import kind_of
 
     assert len({entry.file_name for entry in SETS.values()}) == len(SETS)
     for name, entry in SETS.items():

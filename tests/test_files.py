@@ -11,8 +11,8 @@ import threading
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.files import replacing, replacing_text
-from blockgreedy.trace import Trace
+from blockgreedy.base.files import replacing, replacing_text
+from blockgreedy.solvers.trace import Trace
 
 
 def write(path, content=b"new"):
@@ -154,7 +154,7 @@ def test_a_pipe_gets_the_bytes_even_of_an_archive(tmp_path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/stdout")
 def test_standard_output_that_is_a_file_keeps_what_else_is_printed(tmp_path):
     code = (
-        "from blockgreedy.files import replacing\n"
+        "from blockgreedy.base.files import replacing\n"
         "print('before', flush=True)\n"
         "with replacing('/dev/stdout') as file: file.write(b'between\\n')\n"
         "print('after')\n"

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
 from blockgreedy.estimators.fitting import Outcome
-from blockgreedy.guard import guard
+from blockgreedy.solvers.guard import guard
 from conftest import LOSSES, random_problem
 
 

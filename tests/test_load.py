@@ -44,7 +44,7 @@ def reads(monkeypatch):
     """How often files are really read: a cache that is used does not count."""
     import sys
 
-    module = sys.modules["blockgreedy.data.load"]  # the package has the function under that name
+    module = sys.modules["blockgreedy.data.loading"]  # the package has the function under that name
     counted = []
     for name in ("read_svmlight", "open_table", "read_mtx"):
         original = getattr(module, name)
@@ -172,7 +172,7 @@ def test_a_cache_that_cannot_be_written_is_a_warning(svm, monkeypatch):
     def refuse(*_):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(sys.modules["blockgreedy.data.load"], "write_npz", refuse)
+    monkeypatch.setattr(sys.modules["blockgreedy.data.loading"], "write_npz", refuse)
     with pytest.warns(UserWarning, match=r"a\.svm\.cache\.npz cannot be written: read-only"):
         data = bg.load(svm, cache=True)
     assert data.X.shape == (2, 3)

@@ -6,8 +6,8 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy import _core
-from blockgreedy.losses import make_loss
-from blockgreedy.null_model import best_intercept
+from blockgreedy.problem.losses import make_loss
+from blockgreedy.problem.null_model import best_intercept
 from conftest import LOSSES
 
 DELTA = 1.35

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy.data.encoding import Cross, Encoding, Source
-from blockgreedy.model import CrossValidation, Model
+from blockgreedy.models.model import CrossValidation, Model
 
 
 @pytest.fixture(scope="module")

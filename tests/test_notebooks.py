@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.model import Model
+from blockgreedy.models.model import Model
 from made_models import HOSTILE, make_dataset, make_fit, make_path, make_problem, with_cross_validation
 
 

@@ -11,10 +11,10 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.data.encoding import Encoding
-from blockgreedy.model import Model
-from blockgreedy.page_features import choices, source_names
-from blockgreedy.pages import model_page, partition_page
-from blockgreedy.quality import ON_TRAINING_ROWS
+from blockgreedy.models.model import Model
+from blockgreedy.models.quality import ON_TRAINING_ROWS
+from blockgreedy.reports.model_page import model_page, partition_page
+from blockgreedy.reports.page_features import choices, source_names
 from made_models import (
     HOSTILE,
     SETTINGS,
@@ -250,7 +250,7 @@ def test_the_script_has_all_nonzero_features_of_every_alpha(path, pages):
 
 
 def test_a_wide_model_embeds_only_its_largest_weights(monkeypatch, path):
-    monkeypatch.setattr("blockgreedy.page_features._MOST_OF_ALL", 36 * len(path))
+    monkeypatch.setattr("blockgreedy.reports.page_features._MOST_OF_ALL", 36 * len(path))
     data = embedded(model_page(path))
     assert max(len(point["of"]) for point in data["points"]) == 36
     assert data["points"][-1]["nonzeros"] == path.nonzeros[-1] > 36

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.partition import KINDS, Partition, make_partition
-from blockgreedy.random import Random
+from blockgreedy.base.random import Random
+from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 
 
 def algorithm_2(X, n_blocks):

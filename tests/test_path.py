@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, lasso_path
 
 import blockgreedy as bg
-import blockgreedy.path as path_module
+import blockgreedy.solvers.path as path_module
 from conftest import LOSSES, random_design, random_targets
 
 N, P = 80, 40

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blockgreedy import _core
-from blockgreedy.penalties import Penalty
+from blockgreedy.problem.penalties import Penalty
 
 finite = st.floats(-50, 50).map(lambda v: 0.0 if abs(v) < 1e-6 else v)
 l1s = st.sampled_from([0.0, 0.3, 1.0, 4.0])

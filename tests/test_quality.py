@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
 
-from blockgreedy.quality import CURVES, LABELS, measure
+from blockgreedy.models.quality import CURVES, LABELS, measure
 
 CLASSES = np.array(["ham", "spam"])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from blockgreedy import _core
-from blockgreedy.random import Random
+from blockgreedy.base.random import Random
 
 
 @pytest.mark.parametrize(

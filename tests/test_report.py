@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from blockgreedy.figures import (
+from blockgreedy.reports.figures import (
     DOTS,
     INK,
     NAME_OF,
@@ -27,9 +27,9 @@ from blockgreedy.figures import (
     heat_map,
     thinned,
 )
-from blockgreedy.figures_axes import spread
-from blockgreedy.report import Badge, Finding, Page, Picture
-from blockgreedy.report_style import DARK, LIGHT
+from blockgreedy.reports.figures_axes import spread
+from blockgreedy.reports.page import Badge, Finding, Page, Picture
+from blockgreedy.reports.page_style import DARK, LIGHT
 
 VOID = {"meta", "link", "img", "source", "br"}
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import blockgreedy as bg
 from blockgreedy.cli import app
-from blockgreedy.theory import spectral_radius
+from blockgreedy.partitions.theory import spectral_radius
 from conftest import random_problem
 
 
@@ -114,7 +114,7 @@ def test_trace_holds_the_spectral_radius_of_the_accepted_features(rng):
     settings = {"n_blocks": 6, "max_iter": 12, "tol": 0}
     trace = bg.solve(problem, "thread-greedy", trace_iters=1, trace_spectral_radius=True, **settings).trace
     from blockgreedy.backends.cpu import CpuModel
-    from blockgreedy.options import FamilyOptions
+    from blockgreedy.solvers.options import FamilyOptions
 
     partition = bg.make_partition(problem.X, n_blocks=6)
     engine = CpuModel(problem, 1).block_greedy(partition, FamilyOptions(6, 6))

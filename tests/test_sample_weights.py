@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet
 
 import blockgreedy as bg
-from blockgreedy.certificate import dual_value, scaled_dual_point
+from blockgreedy.problem.certificate import dual_value, scaled_dual_point
 from conftest import LOSSES, random_design, random_targets
 
 N, P = 30, 8

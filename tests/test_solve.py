@@ -10,7 +10,7 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.backends.cpu import CpuModel
-from blockgreedy.options import FamilyOptions
+from blockgreedy.solvers.options import FamilyOptions
 from conftest import random_design, random_problem
 
 

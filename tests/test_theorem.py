@@ -9,8 +9,8 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.backends.reference import accept, block_greedy
-from blockgreedy.options import FamilyOptions
-from blockgreedy.theory import epsilon, max_safe_blocks_per_iter, norm_ratio, rate_bound, rho_block
+from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter, norm_ratio, rate_bound, rho_block
+from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, random_targets
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
 from conftest import SANITIZED
 
 pytestmark = pytest.mark.threads
@@ -120,8 +120,8 @@ def test_negative_numbers_count_from_all_as_in_joblib():
 
 def test_threads_of_joblibs_threading_backend_share_what_there_is(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    monkeypatch.setattr("blockgreedy.backends.cpu._cgroup_quota", lambda: None)
-    monkeypatch.setattr("blockgreedy.backends.cpu._allowed_by_threadpoolctl", lambda: None)
+    monkeypatch.setattr("blockgreedy.base.threads._cgroup_quota", lambda: None)
+    monkeypatch.setattr("blockgreedy.base.threads._allowed_by_threadpoolctl", lambda: None)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert resolve_threads() == 8
     found = joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(resolve_threads)() for _ in range(8))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.trace import COLUMNS, Trace
+from blockgreedy.solvers.trace import COLUMNS, Trace
 from conftest import random_problem
 
 
@@ -48,7 +48,7 @@ def test_counters_follow_the_blocks(rng):
 
 
 def test_counters_of_random_selections_are_those_of_the_selected_blocks(rng):
-    from blockgreedy.random import Random
+    from blockgreedy.base.random import Random
 
     problem = random_problem(rng, "logistic", 0.01, p=40)
     partition = bg.make_partition(problem.X, n_blocks=8, kind="random", seed=3)

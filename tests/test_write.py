@@ -85,7 +85,7 @@ def test_chunks_do_not_show(tmp_path, rng, monkeypatch):
     X = sp.csr_array(X) * (np.arange(40) != 17)[:, None]  # and an empty row
     write(dataset(X), tmp_path / "a.svm")
     for chunk in (1, 2, 7):
-        monkeypatch.setattr(sys.modules["blockgreedy.data.write"], "_CHUNK", chunk)
+        monkeypatch.setattr(sys.modules["blockgreedy.data.writing"], "_CHUNK", chunk)
         write(dataset(X), tmp_path / "b.svm")
         assert (tmp_path / "b.svm").read_text() == (tmp_path / "a.svm").read_text()
 

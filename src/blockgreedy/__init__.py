@@ -2,17 +2,18 @@
 
 from typing import Any
 
-from blockgreedy import data, theory
+from blockgreedy import data
 from blockgreedy.data import Dataset, load, save
-from blockgreedy.diagnose import Diagnosis, diagnose
-from blockgreedy.model import Model
-from blockgreedy.partition import Partition, make_partition
-from blockgreedy.path import solve_path
-from blockgreedy.problem import Problem
-from blockgreedy.risk import ConvergenceRiskWarning
-from blockgreedy.solution_path import PathPoint, SolutionPath
-from blockgreedy.solve import Solution, solve
-from blockgreedy.trace import Trace
+from blockgreedy.models.model import Model
+from blockgreedy.partitions import theory
+from blockgreedy.partitions.diagnose import Diagnosis, diagnose
+from blockgreedy.partitions.partition import Partition, make_partition
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.path import solve_path
+from blockgreedy.solvers.risk import ConvergenceRiskWarning
+from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
+from blockgreedy.solvers.solve import Solution, solve
+from blockgreedy.solvers.trace import Trace
 
 __version__ = "0.1.0"
 

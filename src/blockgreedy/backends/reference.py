@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.columns import dense_columns
-from blockgreedy.random import Random
+from blockgreedy.base.random import Random
+from blockgreedy.problem.columns import dense_columns
 
 if TYPE_CHECKING:
-    from blockgreedy.options import FamilyOptions
-    from blockgreedy.penalties import Penalty
-    from blockgreedy.problem import Problem
+    from blockgreedy.problem.penalties import Penalty
+    from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.options import FamilyOptions
 
 Array = NDArray[np.float64]
 MAX_LINE_STEPS = 100

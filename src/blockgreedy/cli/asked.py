@@ -14,15 +14,15 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from blockgreedy.arguments import non_negative
+from blockgreedy.base.surroundings import surroundings
 from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_advice
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
-from blockgreedy.data.load import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
-from blockgreedy.losses import make_loss
-from blockgreedy.problem import Problem
-from blockgreedy.surroundings import surroundings
+from blockgreedy.data.loading import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
+from blockgreedy.problem.arguments import non_negative
+from blockgreedy.problem.losses import make_loss
+from blockgreedy.problem.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
 FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."

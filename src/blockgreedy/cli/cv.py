@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import (
     ModelOption,
     ProblemOptions,
@@ -40,12 +41,11 @@ from blockgreedy.cli.shell import (
     warnings_as_lines,
 )
 from blockgreedy.data import Dataset
-from blockgreedy.model import CrossValidation, Model
-from blockgreedy.options import whole
-from blockgreedy.path import check_grid, check_ratio
-from blockgreedy.problem import Problem
-from blockgreedy.quality import Quality, measure
-from blockgreedy.solve import check_limits
+from blockgreedy.models.model import CrossValidation, Model
+from blockgreedy.models.quality import Quality, measure
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.path import check_grid, check_ratio
+from blockgreedy.solvers.solve import check_limits
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
 Selection = Literal["min", "1se"]

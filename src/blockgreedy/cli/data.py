@@ -17,9 +17,9 @@ from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import THREADS, WRONG_USE, App, Results, app, fail, failures, option, takes
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
-from blockgreedy.data.fetch import cache_folder, fetch, fetched
+from blockgreedy.data.fetching import cache_folder, fetch, fetched
 from blockgreedy.data.generate import kdda_like, shaped, text_like
-from blockgreedy.data.write import WRITTEN, check_writable, write
+from blockgreedy.data.writing import WRITTEN, check_writable, write
 
 Kind = Literal["text", "reuters", "news20", "realsim", "kdda"]
 _KINDS = get_args(Kind)

@@ -13,17 +13,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.files import replacing
 from blockgreedy.cli.advice import codes_advice
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, in_options, option, takes
 from blockgreedy.data.describe import ColumnFacts, describe, to_plain
-from blockgreedy.data.load import TABLE_SUFFIXES, kind_of
+from blockgreedy.data.loading import TABLE_SUFFIXES, kind_of
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.data.tables import open_table
 from blockgreedy.data.treatment import Treatment
-from blockgreedy.files import replacing
 
 MOST_COLUMNS = 60  # of a table that are shown
 _BAR = 20  # characters of the longest bar
@@ -246,7 +246,7 @@ def bar(share: float) -> str:
 
 
 def _draw(path: Path, found: Summary) -> None:
-    from blockgreedy.figures import Axis, Line, curves
+    from blockgreedy.reports.figures import Axis, Line, curves
 
     counts = np.sort(found.per_column[found.per_column > 0])[::-1]
     picture = curves(

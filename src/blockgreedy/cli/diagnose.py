@@ -14,15 +14,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.outputs import Outputs
 from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, fail, failures, option, takes
 from blockgreedy.data import Dataset
-from blockgreedy.diagnose import BlockDiagnosis, Diagnosis
-from blockgreedy.diagnose import diagnose as diagnose_blocks
-from blockgreedy.options import whole
-from blockgreedy.partition import KINDS, make_partition
-from blockgreedy.theory import BUDGET, Bound
+from blockgreedy.partitions.diagnose import BlockDiagnosis, Diagnosis
+from blockgreedy.partitions.diagnose import diagnose as diagnose_blocks
+from blockgreedy.partitions.partition import KINDS, make_partition
+from blockgreedy.partitions.theory import BUDGET, Bound
 
 _KINDS = ",".join(kind for kind in KINDS if kind != "contiguous")
 _SIGNS = {"upper": "≤", "lower": "≥", "exact": "="}

@@ -21,8 +21,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.arguments import non_negative
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import (
     ModelOption,
     ProblemOptions,
@@ -48,14 +48,15 @@ from blockgreedy.cli.shell import (
     warnings_as_lines,
 )
 from blockgreedy.data import Dataset
-from blockgreedy.model import Model
-from blockgreedy.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks, whole
-from blockgreedy.partition import KINDS, Partition
-from blockgreedy.problem import Problem
-from blockgreedy.quality import ON_TRAINING_ROWS, measure
-from blockgreedy.risk import ConvergenceRiskWarning
-from blockgreedy.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
-from blockgreedy.trace import Record
+from blockgreedy.models.model import Model
+from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
+from blockgreedy.partitions.partition import KINDS, Partition
+from blockgreedy.problem.arguments import non_negative
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.solvers.risk import ConvergenceRiskWarning
+from blockgreedy.solvers.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
+from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, failures
-from blockgreedy.model import Model
+from blockgreedy.models.model import Model
 
 Input = tuple[str, Path]  # what it is, for messages, and where
 
@@ -91,7 +91,7 @@ class Outputs:
 
 
 def _write_page(model: Model, path: Path) -> None:
-    from blockgreedy.pages import model_page
+    from blockgreedy.reports.model_page import model_page
 
     model_page(model).save(path)
 

@@ -11,13 +11,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from blockgreedy.base.files import replacing
 from blockgreedy.cli.asked import DataOptions, ReportOption, settings_of
 from blockgreedy.cli.outputs import Output, Outputs, report_output
 from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, failures, option, takes
-from blockgreedy.columns import as_columns
 from blockgreedy.data import Dataset
-from blockgreedy.files import replacing
-from blockgreedy.partition import Kind, Partition, make_partition
+from blockgreedy.partitions.partition import Kind, Partition, make_partition
+from blockgreedy.problem.columns import as_columns
 
 _MOST_ROWS = 64  # of the table of blocks
 _BAR = 16  # characters for twice the mean
@@ -134,14 +134,14 @@ def _summary(described: dict[str, Any], dataset: Dataset, seconds: float) -> str
 
 
 def _write_page(path: Path, made: Partition, dataset: Dataset, about: dict[str, Any]) -> None:
-    from blockgreedy.pages import partition_page
+    from blockgreedy.reports.model_page import partition_page
 
     partition_page(made, dataset.X, dataset.y, settings=about).save(path)
 
 
 def _draw(path: Path, described: dict[str, Any], name: str) -> None:
     """Loads beside their mean, heaviest block first: the paper's Figure 3a, with the mass added."""
-    from blockgreedy.figures import Axis, bars
+    from blockgreedy.reports.figures import Axis, bars
 
     nonzeros, mass = np.array(described["nonzeros"]), np.array(described["mass"])
     order = np.argsort(-nonzeros, kind="stable")

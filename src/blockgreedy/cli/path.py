@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from blockgreedy.base.files import replacing_text
+from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import (
     ModelOption,
     ProblemOptions,
@@ -43,13 +45,11 @@ from blockgreedy.cli.shell import (
     waiting,
 )
 from blockgreedy.data import Dataset
-from blockgreedy.files import replacing_text
-from blockgreedy.model import Model
-from blockgreedy.options import whole
-from blockgreedy.path import check_grid, check_ratio, solve_path
-from blockgreedy.quality import ON_TRAINING_ROWS
-from blockgreedy.solution_path import PathPoint, SolutionPath
-from blockgreedy.solve import check_limits
+from blockgreedy.models.model import Model
+from blockgreedy.models.quality import ON_TRAINING_ROWS
+from blockgreedy.solvers.path import check_grid, check_ratio, solve_path
+from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
+from blockgreedy.solvers.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
 _CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", rich_help_panel="Output")

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 from scipy import sparse
 
+from blockgreedy.base.files import replacing, replacing_text
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.scores import score_facts, show_scores
 from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
-from blockgreedy.criteria import CRITERIA
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
-from blockgreedy.data.load import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, check_options, kind_of
-from blockgreedy.files import replacing, replacing_text
-from blockgreedy.model import Model
-from blockgreedy.quality import measure
+from blockgreedy.data.loading import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, check_options, kind_of
+from blockgreedy.models.model import Model
+from blockgreedy.models.quality import measure
+from blockgreedy.solvers.criteria import CRITERIA
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
 _MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from blockgreedy.cli.outputs import Outputs, report_output
 from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, takes
-from blockgreedy.model import Model
+from blockgreedy.models.model import Model
 
 _MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")
 _OUT = typer.Option(

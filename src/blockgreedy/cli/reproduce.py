@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, THREADS, WRONG_USE, app, fail, in_options, option, takes
 from blockgreedy.experiments import plan

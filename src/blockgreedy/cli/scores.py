@@ -12,7 +12,7 @@ from rich.table import Table
 from blockgreedy.cli.shell import WRONG_USE, fail
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
-from blockgreedy.quality import LABELS, LOWER_IS_BETTER, ON_TRAINING_ROWS, Quality
+from blockgreedy.models.quality import LABELS, LOWER_IS_BETTER, ON_TRAINING_ROWS, Quality
 
 _ROWS = 12  # of a table of alphas
 _OPTIMISTIC = (

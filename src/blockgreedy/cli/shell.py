@@ -20,7 +20,7 @@ import typer.core
 from rich.console import Console
 
 import blockgreedy
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
 
 NOT_CONVERGED, WRONG_USE, FAILED = 3, 2, 1
 NO_POINT = "interrupted before there was a result to report"

@@ -2,12 +2,12 @@
 
 from blockgreedy.data.collection import SETS, PublicSet
 from blockgreedy.data.dataset import Dataset
-from blockgreedy.data.fetch import fetch
+from blockgreedy.data.fetching import fetch
 from blockgreedy.data.generate import kdda_like, shaped, text_like
-from blockgreedy.data.load import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, load
+from blockgreedy.data.loading import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, load
 from blockgreedy.data.npz import save
 from blockgreedy.data.summary import Summary, summarize
-from blockgreedy.data.write import write
+from blockgreedy.data.writing import write
 
 __all__ = [
     "COMPRESSION_SUFFIXES",

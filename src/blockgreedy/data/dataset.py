@@ -78,7 +78,7 @@ class Dataset:
         return f"Dataset({title}{size}, y {{{self._labels()}}})"
 
     def _repr_html_(self) -> str:
-        from blockgreedy.plots import notebook_html
+        from blockgreedy.reports.plots import notebook_html
 
         n_samples, n_features = self.X.shape
         nonzeros = self._nonzeros()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from blockgreedy.files import growing, replacing_text
+from blockgreedy.base.files import growing, replacing_text
 
 Seen = Callable[[int, int | None], None]  # bytes so far, bytes in all
 

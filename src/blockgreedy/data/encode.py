@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from blockgreedy import _core
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
 from blockgreedy.data.column import Column, Words
 from blockgreedy.data.encoding import CROSSED, Cross, Encoding, Source
 from blockgreedy.data.treatment import Plan, columns_text

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from blockgreedy.base.files import replacing
 from blockgreedy.data.dataset import Dataset
-from blockgreedy.files import replacing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

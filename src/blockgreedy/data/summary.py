@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from blockgreedy.columns import as_columns
 from blockgreedy.data.dataset import label_text
-from blockgreedy.duplicates import find_duplicates
+from blockgreedy.partitions.duplicates import find_duplicates
+from blockgreedy.problem.columns import as_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from blockgreedy import _core
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
 from blockgreedy.data.compression import decompressed
 from blockgreedy.data.dataset import Dataset
 

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from blockgreedy.base.reals import in_host_memory
 from blockgreedy.estimators.fitting import Callback, Outcome, solve_all
-from blockgreedy.problem import Problem
-from blockgreedy.reals import in_host_memory
-from blockgreedy.trace import Trace
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.trace import Trace
 
 Array = NDArray[np.float64]
 

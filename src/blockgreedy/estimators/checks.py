@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
+from blockgreedy.base.validate import number
 from blockgreedy.estimators.scoring import is_deviance
-from blockgreedy.options import number
 
 if TYPE_CHECKING:
     from blockgreedy.estimators.folds import Fold

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from blockgreedy.base.validate import number
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import class_weights, share, weights_of_rows
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.scoring import chosen_class, log_probabilities
-from blockgreedy.options import number
-from blockgreedy.problem import Problem
+from blockgreedy.problem.problem import Problem
 
 
 class SparseClassifierMixin(ClassifierMixin):

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
-from blockgreedy.arguments import non_negative
-from blockgreedy.backends.cpu import resolve_threads
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.base.validate import count_of, number, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
@@ -24,9 +24,9 @@ from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.score_plot import ScorePlotMixin
 from blockgreedy.estimators.scoring import is_deviance, make_score
-from blockgreedy.options import count_of, number, whole
-from blockgreedy.polish import is_small
-from blockgreedy.problem import Problem
+from blockgreedy.problem.arguments import non_negative
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.polish import is_small
 
 _FEW_ENTRIES, _MANY_ENTRIES = 300_000, 2_000_000
 _LOOSER = 100.0  # scores of folds differ far more from each other than this lets them differ from exact ones

@@ -16,7 +16,7 @@ from blockgreedy.estimators.cross_validation import CrossValidated, ScoringMixin
 from blockgreedy.estimators.folds import Fold
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.scoring import is_deviance
-from blockgreedy.problem import Problem
+from blockgreedy.problem.problem import Problem
 
 
 @dataclass(eq=False, repr=False)

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.validate import number
 from blockgreedy.estimators.progress import Progress
-from blockgreedy.options import number
-from blockgreedy.polish import is_small, polish
-from blockgreedy.problem import Problem
-from blockgreedy.solve import Solution, solve
-from blockgreedy.trace import Record
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.polish import is_small, polish
+from blockgreedy.solvers.solve import Solution, solve
+from blockgreedy.solvers.trace import Record
 
 Array = NDArray[np.float64]
 Callback = Callable[[Record], bool | None]

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import combine_some_columns, core_matrix
 from blockgreedy.estimators.scoring import Score
-from blockgreedy.path import solve_path
-from blockgreedy.polish import is_small
-from blockgreedy.problem import Problem
-from blockgreedy.solution_path import PathPoint
-from blockgreedy.solve import solve
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.path import solve_path
+from blockgreedy.solvers.polish import is_small
+from blockgreedy.solvers.solution_path import PathPoint
+from blockgreedy.solvers.solve import solve
 
 Array = NDArray[np.float64]
 Advance = Callable[[], bool]  # counts a solved model; True: stop here

@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Any
 
-from blockgreedy.trace import Record
+from blockgreedy.solvers.trace import Record
 
 _PLAIN_SECONDS = 1.0  # between two lines where no line can be rewritten
 

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
+from blockgreedy.base.validate import number
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import offsets_like, share, weights_of_rows
 from blockgreedy.estimators.parameters import with_parameters
-from blockgreedy.options import number
 
 
 @dataclass(eq=False, repr=False)

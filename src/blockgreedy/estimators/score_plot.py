@@ -20,7 +20,7 @@ class ScorePlotMixin:
         A matplotlib figure, which notebooks show by themselves; pyplot's current figure where pyplot is imported. Of
         several l1_ratios that which was chosen is drawn.
         """
-        from blockgreedy.plots import scores_figure
+        from blockgreedy.reports.plots import scores_figure
 
         check_is_fitted(self, "cv_results_")
         fitted: Any = self

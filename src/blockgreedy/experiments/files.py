@@ -10,13 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from blockgreedy.base.files import replacing, replacing_text
+from blockgreedy.base.surroundings import cpu_name
 from blockgreedy.experiments.page import make_page
 from blockgreedy.experiments.results import Results
 from blockgreedy.experiments.tables import Table, all_tables
 from blockgreedy.experiments.verdicts import findings
-from blockgreedy.files import replacing, replacing_text
-from blockgreedy.surroundings import cpu_name
-from blockgreedy.trace import COLUMNS
+from blockgreedy.solvers.trace import COLUMNS
 
 SUFFIXES = (".html", ".png", ".csv", ".json")  # of what is written
 

@@ -30,7 +30,7 @@ from blockgreedy.experiments.tables import (
     reuters_table,
 )
 from blockgreedy.experiments.verdicts import findings
-from blockgreedy.report import Page, Section
+from blockgreedy.reports.page import Page, Section
 
 _TITLE = "Feature clustering for block-greedy coordinate descent, rerun"
 

@@ -10,8 +10,20 @@ import numpy as np
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.results import CLOCKS, DEFAULT, Results, Run
 from blockgreedy.experiments.sets import SetFacts, alpha_text
-from blockgreedy.figures import BLUE, GREEN, SOFT, STYLES, VIOLET, Axis, Line, bars, color_of, curves, heat_map
-from blockgreedy.report import Picture
+from blockgreedy.reports.figures import (
+    BLUE,
+    GREEN,
+    SOFT,
+    STYLES,
+    VIOLET,
+    Axis,
+    Line,
+    bars,
+    color_of,
+    curves,
+    heat_map,
+)
+from blockgreedy.reports.page import Picture
 
 _COLOR_OF_PER_BLOCK = {1: SOFT, 4: BLUE, 16: GREEN}
 

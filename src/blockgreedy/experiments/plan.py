@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from blockgreedy.experiments import paper
 from blockgreedy.experiments.results import DEFAULT, Setting
 from blockgreedy.experiments.sets import N_ALPHAS
-from blockgreedy.partition import KINDS
+from blockgreedy.partitions.partition import KINDS
 
 SECONDS, FULL_SECONDS = 4.0, 20.0  # of a run of Figure 2; all other limits are parts or multiples of it
 LEAST_ITERATIONS = 300  # of Figure 2, so that on a large set or a busy machine it shows more than the start

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.experiments import paper
 from blockgreedy.experiments.sets import SetFacts
-from blockgreedy.trace import Trace
+from blockgreedy.solvers.trace import Trace
 
 Array = NDArray[np.float64]
 DEFAULT = "default solver"  # the kind of a run without blocks

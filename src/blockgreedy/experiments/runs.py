@@ -15,10 +15,10 @@ from blockgreedy.experiments import paper, plan
 from blockgreedy.experiments.plan import Job
 from blockgreedy.experiments.results import Blocks, Reference, Results, Run, Setting
 from blockgreedy.experiments.sets import SetFacts, Source, prepare
-from blockgreedy.partition import Partition, make_partition
-from blockgreedy.problem import Problem
-from blockgreedy.solve import solve
-from blockgreedy.trace import Record, Trace
+from blockgreedy.partitions.partition import Partition, make_partition
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.solve import solve
+from blockgreedy.solvers.trace import Record, Trace
 
 _REFERENCE_TOL = 1e-7
 _MOST_RECORDS = 400  # kept of a run

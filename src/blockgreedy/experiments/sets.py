@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.columns import as_columns, unit_columns
 from blockgreedy.data import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, Dataset, load, shaped
 from blockgreedy.experiments import paper
-from blockgreedy.problem import Problem
+from blockgreedy.problem.columns import as_columns, unit_columns
+from blockgreedy.problem.problem import Problem
 
 N_ALPHAS = 4  # lambda_0 "is followed by the next three consecutive powers of ten"
 _ALIASES = {"real-sim": "realsim", "rcv1": "reuters", "rcv1_train": "reuters"}  # names of LIBSVM's files

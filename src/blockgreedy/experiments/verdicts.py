@@ -10,7 +10,7 @@ import numpy as np
 from blockgreedy.experiments import paper, plan
 from blockgreedy.experiments.results import Results, Run, overtaking
 from blockgreedy.experiments.sets import alpha_text
-from blockgreedy.report import Finding, Outcome
+from blockgreedy.reports.page import Finding, Outcome
 
 _FEW = 0.5  # "few" active blocks: at most this part of what random blocks have
 _MOST = 0.75  # of the cells, for a claim to hold

@@ -1,0 +1,132 @@
+#include "family/block_greedy.hpp"
+
+#include <array>
+#include <numeric>
+
+#include "base/random.hpp"
+#include "family/scan.hpp"
+#include "family/updates.hpp"
+
+namespace blockgreedy {
+
+namespace {
+
+template <class View>
+class Solver final : public BlockGreedy {
+ public:
+  Solver(const View& view, const Target& target, const BlockGreedyOptions& options, const std::int32_t* block_of,
+         ThreadTeam& team)
+      : options_(options),
+        team_(team),
+        random_(options.seed),
+        scan_(view, target, options, block_of, state, team),
+        updates_(view, target, options, state, team) {
+    state.resize(view.n_rows, view.n_cols);
+    updates_.rebuild();
+    if (options.blocks_per_iter == options.n_blocks) {
+      selected_.resize(static_cast<std::size_t>(options.n_blocks));
+      std::iota(selected_.begin(), selected_.end(), 0);
+    }
+  }
+
+  std::int64_t run(std::int64_t n_iter, double max_seconds) override {
+    // Reading the clock costs as much as a tenth of an SCD step: it is read once per thousand nonzeros or so.
+    constexpr std::int64_t work_between_looks = 1 << 14;
+    const double deadline = seconds_now() + max_seconds;
+    std::int64_t done = 0, work = 0;
+    while (done < n_iter) {
+      select();
+      const std::int64_t touched_before = counters.nonzeros_touched;
+      scan_.best_of(selected_, counters, proposals_);
+      if (team_.stopped()) break;
+      accepted.clear();
+      for (const Proposal& proposal : proposals_) accepted.push_back(proposal.feature);
+      updates_.apply(proposals_);
+      ++counters.n_iter;
+      ++done;
+      work += counters.nonzeros_touched - touched_before + 64;
+      if (work >= work_between_looks) {
+        work = 0;
+        if (team_.poll() || seconds_now() >= deadline) break;
+      }
+    }
+    return done;
+  }
+
+  void set_weights(const double* w) override {
+    for (std::size_t j = 0; j < state.w.size(); ++j) state.set_weight(static_cast<std::int64_t>(j), w[j]);
+    updates_.rebuild();
+  }
+
+  void set_sparse_weights(const std::int64_t* features, const double* values, std::int64_t count) override {
+    state.resize(static_cast<std::int64_t>(state.Xw.size()), static_cast<std::int64_t>(state.w.size()));
+    for (std::int64_t k = 0; k < count; ++k) state.set_weight(features[k], values[k]);
+    updates_.rebuild();
+  }
+
+  std::vector<std::int32_t> update_order() const override {
+    std::vector<std::int32_t> features;
+    for (const Proposal& proposal : proposals_) features.push_back(proposal.feature);
+    return features;
+  }
+
+  void update_with(const std::vector<std::int32_t>& features) override {
+    proposals_.clear();
+    for (std::int32_t j : features) {
+      const Proposal proposal = scan_.propose(j, scan_.gradient(j));
+      if (proposal.feature >= 0) proposals_.push_back(proposal);
+    }
+    updates_.apply(proposals_);
+    ++counters.n_iter;
+  }
+
+ private:
+  void select() {
+    if (options_.blocks_per_iter == options_.n_blocks) return;
+    if (options_.blocks_per_iter > 1) {
+      sampler_.draw(random_, options_.n_blocks, options_.blocks_per_iter, selected_);
+      return;
+    }
+    // One block at a time (SCD) is bound by memory latency: blocks are drawn ahead, in the same order, and
+    // what they need is fetched while earlier ones are worked on.
+    selected_.resize(1);
+    if (ahead_filled_ < ahead_.size()) {
+      for (; ahead_filled_ < ahead_.size(); ++ahead_filled_) draw_ahead(ahead_filled_);
+    }
+    selected_[0] = ahead_[at_];
+    draw_ahead(at_);
+    at_ = (at_ + 1) % ahead_.size();
+    scan_.prefetch_near(ahead_[(at_ + ahead_.size() / 2) % ahead_.size()]);
+  }
+
+  void draw_ahead(std::size_t slot) {
+    ahead_[slot] = static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(options_.n_blocks)));
+    scan_.prefetch_far(ahead_[slot]);
+  }
+
+  BlockGreedyOptions options_;
+  ThreadTeam& team_;
+  Random random_;
+  SubsetSampler sampler_;
+  Scan<View> scan_;
+  Updates<View> updates_;
+  std::vector<std::int32_t> selected_;
+  std::vector<Proposal> proposals_;
+  std::array<std::int32_t, 16> ahead_{};
+  std::size_t ahead_filled_ = 0, at_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<BlockGreedy> make_block_greedy(const Matrix& matrix, const Target& target,
+                                               const BlockGreedyOptions& options, const std::int32_t* block_of,
+                                               ThreadTeam& team) {
+  return std::visit(
+      [&](const auto& view) -> std::unique_ptr<BlockGreedy> {
+        using View = std::remove_cvref_t<decltype(view)>;
+        return std::make_unique<Solver<View>>(view, target, options, block_of, team);
+      },
+      matrix);
+}
+
+}  // namespace blockgreedy

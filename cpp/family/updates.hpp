@@ -1,0 +1,47 @@
+// Update: what becomes of the accepted proposals. Four rules, one class, because they share the way a set of
+// steps reaches Xw and derivs.
+#pragma once
+
+#include "family/block_greedy.hpp"
+
+namespace blockgreedy {
+
+template <class View>
+class Updates {
+ public:
+  Updates(const View& view, const Target& target, const BlockGreedyOptions& options, State& state, ThreadTeam& team);
+
+  // Moves the accepted features (block order) by the rule of the options.
+  void apply(std::vector<Proposal>& accepted);
+  // Xw and derivs anew from w.
+  void rebuild();
+
+ private:
+  void line_search(std::vector<Proposal>& accepted);
+  void sweep(std::vector<Proposal>& accepted);
+  void joint(std::vector<Proposal>& accepted);
+  void absorb_Xd(const std::vector<Proposal>& accepted);
+
+  double refined_target(const Proposal& proposal, double* buffer) const;
+  void move_to_targets(const std::vector<Proposal>& accepted);
+  void add_atomically(const std::vector<Proposal>& accepted);
+  bool touches_all_rows(std::int64_t nonzeros) const;
+  template <class Change>
+  void refresh_all_rows(std::int64_t work, Change change);
+  void add_column(std::int64_t j, double step);
+  void refresh_rows_of(std::int64_t j);
+  void refresh_slice(std::int64_t slice);
+  std::int64_t count_nonzeros(const std::vector<Proposal>& accepted) const;
+
+  View view_;
+  Target target_;
+  BlockGreedyOptions options_;
+  State& state_;
+  ThreadTeam& team_;
+  double inverse_n_, scale_;  // scale = beta / n, the factor of the quadratic majoriser
+  RowSlices slices_;
+  std::vector<double> Xd_;                    // private to joint, all zero between calls
+  std::vector<std::vector<double>> scratch_;  // per executor
+};
+
+}  // namespace blockgreedy

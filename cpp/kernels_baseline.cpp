@@ -1,3 +1,0 @@
-#define BLOCKGREEDY_TABLE kernels_baseline
-#define BLOCKGREEDY_ISA_NAME "baseline"
-#include "blockgreedy/kernels_impl.hpp"

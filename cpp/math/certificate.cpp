@@ -1,0 +1,158 @@
+#include "math/certificate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+namespace blockgreedy {
+
+namespace {
+
+constexpr std::int64_t batch_size = 128;
+
+// Calls visit(part, j, x_j·r) for every column, parts in parallel. Where products are to count as large as rounding
+// may make them in another order of adding up, they are enlarged by this part of ‖x_j‖.
+template <class Visit>
+void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, Visit visit, double rounding = 0) {
+  std::visit(
+      [&](const auto& view) {
+        const auto cuts = equal_nonzero_cuts(view, n_column_parts);
+        const auto run_part = [&](std::int64_t part, int) {
+          std::array<double, batch_size> products;
+          std::array<ColumnSums, batch_size> sums;
+          std::array<std::int32_t, batch_size> columns;
+          const std::int64_t end = cuts[static_cast<std::size_t>(part) + 1];
+          for (std::int64_t first = cuts[static_cast<std::size_t>(part)]; first < end; first += batch_size) {
+            const std::int64_t count = std::min(batch_size, end - first);
+            if (rounding > 0) {
+              std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
+              column_sums(view, columns.data(), count, r, r, sums.data());  // rows where r is 0 round nothing
+              for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+                products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
+            } else {
+              column_dots(view, nullptr, first, count, r, products.data());
+            }
+            for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
+          }
+        };
+        if (view.n_nonzeros() < min_parallel_work) {
+          for (std::int64_t part = 0; part < n_column_parts; ++part) run_part(part, 0);
+        } else {
+          team.for_each(n_column_parts, run_part);
+        }
+      },
+      matrix);
+}
+
+using Partials = std::array<double, n_column_parts>;
+
+double sum(const Partials& partials) {
+  double total = 0;
+  for (double v : partials) total += v;
+  return total;
+}
+
+// NaN must not be lost by a comparison that is false for it.
+void raise_to(double& maximum, double v) {
+  if (!(v <= maximum)) maximum = v;
+}
+
+double largest(const Partials& partials) {
+  double maximum = 0;
+  for (double v : partials) raise_to(maximum, v);
+  return maximum;
+}
+
+}  // namespace
+
+void column_products(const Matrix& matrix, const double* r, double* out, ThreadTeam& team) {
+  for_each_product(matrix, r, team, [&](std::int64_t, std::int64_t j, double product) { out[j] = product; });
+}
+
+void predict(const Matrix& matrix, const double* w, double* Xw) {
+  std::visit(
+      [&](const auto& view) {
+        std::fill(Xw, Xw + view.n_rows, 0.0);
+        for (std::int64_t j = 0; j < view.n_cols; ++j) {
+          const double weight = w[j];
+          if (weight != 0) view.for_each_nonzero(j, [&](std::int32_t i, double x) { Xw[i] += weight * x; });
+        }
+      },
+      matrix);
+}
+
+double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,
+                 ThreadTeam& team) {
+  constexpr std::int64_t chunk = 512;
+  const RowSlices slices(n_rows);
+  std::array<double, 64> loss_sums{};
+  const auto values = loss_kernels(target.loss).values;
+  const auto run_slice = [&](std::int64_t slice, int) {
+    std::array<double, chunk> buffer, predictions;
+    double total = 0;
+    for (std::int64_t first = slices.begin(slice); first < slices.end(slice); first += chunk) {
+      const std::int64_t count = std::min(chunk, slices.end(slice) - first);
+      const double* at = Xw + first;
+      if (target.offset) {
+        std::transform(at, at + count, target.offset + first, predictions.begin(), std::plus<>());
+        at = predictions.data();
+      }
+      values(target.y + first, at, count, target.loss.delta, buffer.data());
+      total += target.row_weights
+                   ? std::inner_product(buffer.begin(), buffer.begin() + count, target.row_weights + first, 0.0)
+                   : kernels().sum(buffer.data(), count);
+    }
+    loss_sums[static_cast<std::size_t>(slice)] = total;
+  };
+  if (n_rows < min_parallel_work) {
+    for (std::int64_t slice = 0; slice < slices.count(); ++slice) run_slice(slice, 0);
+  } else {
+    team.for_each(slices.count(), run_slice);
+  }
+  double loss = 0;
+  for (double v : loss_sums) loss += v;
+  double penalty = 0;
+  for (std::int64_t j = 0; j < n_cols; ++j) {
+    if (w[j] != 0) penalty += target.penalty.at(j).value(w[j]);
+  }
+  return (target.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
+}
+
+double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,
+                    ThreadTeam& team) {
+  Partials needed{};
+  const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
+    const double u = penalty.weight(j);
+    if (u == 0 || u == infinity) return;
+    const double room = penalty.at(j).room(-product);
+    if (at_null ? room > 0 : room == infinity) {
+      raise_to(needed[static_cast<std::size_t>(part)], std::fabs(product) / u);
+    }
+  };
+  for_each_product(matrix, theta, team, visit, rounding);
+  return largest(needed);
+}
+
+double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const double* theta, double scale,
+                         double rounding, ThreadTeam& team) {
+  Partials sums{};
+  const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
+    const CoordinatePenalty coordinate = penalty.at(j);
+    if (!is_free(coordinate)) sums[static_cast<std::size_t>(part)] += coordinate.conjugate(-scale * product);
+  };
+  for_each_product(matrix, theta, team, visit, rounding);
+  return sum(sums);
+}
+
+double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* w, const double* theta,
+                    ThreadTeam& team) {
+  Partials worst{};
+  for_each_product(matrix, theta, team, [&](std::int64_t part, std::int64_t j, double product) {
+    raise_to(worst[static_cast<std::size_t>(part)], penalty.at(j).subgradient_distance(w[j], product));
+  });
+  return largest(worst);
+}
+
+}  // namespace blockgreedy

@@ -1,0 +1,108 @@
+// What is being minimised, as the core sees it: Σ ω_i loss(y_i, (Xw)_i + b + offset_i) + Σ penalty_j(w_j), and the
+// state that the family keeps current (ω_i = 1/n, no offset and no intercept there).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "base/views.hpp"
+#include "kernels/kernels.hpp"
+#include "math/losses.hpp"
+#include "math/penalties.hpp"
+
+namespace blockgreedy {
+
+struct Target {
+  const double* y;
+  Loss loss;
+  Penalty penalty;
+  const double* row_weights = nullptr;  // ω_i, summing to 1; null for 1/n each
+  const double* offset = nullptr;       // added to Xw
+  bool fit_intercept = false;
+};
+
+struct State {
+  std::vector<double> w, Xw, derivs;
+  std::vector<std::uint64_t> support;  // bit j: w_j is not zero. A scan reads this instead of w
+
+  void resize(std::int64_t n_rows, std::int64_t n_cols) {
+    w.assign(static_cast<std::size_t>(n_cols), 0.0);
+    Xw.assign(static_cast<std::size_t>(n_rows), 0.0);
+    derivs.assign(static_cast<std::size_t>(n_rows), 0.0);
+    support.assign(static_cast<std::size_t>(n_cols / 64 + 1), 0);
+  }
+  double weight(std::int64_t j) const { return w[static_cast<std::size_t>(j)]; }
+  void set_weight(std::int64_t j, double value) {
+    w[static_cast<std::size_t>(j)] = value;
+    const std::uint64_t bit = std::uint64_t{1} << (j % 64);
+    std::uint64_t& word = support[static_cast<std::size_t>(j / 64)];
+    word = value != 0 ? word | bit : word & ~bit;
+  }
+};
+
+// Rows are cut into a fixed number of runs that depends on n alone: sums over rows and the vector loops see
+// the same cuts whatever the number of threads.
+class RowSlices {
+ public:
+  explicit RowSlices(std::int64_t n_rows) : n_rows_(n_rows), count_(n_rows / 1024) {
+    if (count_ < 1) count_ = 1;
+    if (count_ > 64) count_ = 64;
+  }
+  std::int64_t count() const { return count_; }
+  std::int64_t begin(std::int64_t slice) const { return n_rows_ * slice / count_; }
+  std::int64_t end(std::int64_t slice) const { return begin(slice + 1); }
+
+ private:
+  std::int64_t n_rows_, count_;
+};
+
+// So many rows that a product over one column is worth sharing, and a private vector of rows is not for free.
+inline bool is_tall(std::int64_t n_rows) { return n_rows >= 1 << 18; }
+
+// Cuts 0 … count into n_parts runs of about equal work(k), which adds up to `total`.
+template <class Work>
+std::vector<std::size_t> cut_by_work(std::size_t count, std::int64_t total, std::int64_t n_parts, Work work) {
+  const auto parts = static_cast<std::size_t>(n_parts);
+  std::vector<std::size_t> cuts(1, 0);
+  std::int64_t done = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    done += work(k);
+    while (cuts.size() < parts && done >= total / n_parts * static_cast<std::int64_t>(cuts.size())) {
+      cuts.push_back(k + 1);
+    }
+  }
+  cuts.resize(parts, count);
+  cuts.push_back(count);
+  return cuts;
+}
+
+// Number of column runs in passes that sum over columns; fixed for the same reason.
+inline constexpr std::int64_t n_column_parts = 64;
+
+// curvature_j = (beta / n) ‖x_j‖². Kept where a column is long compared with one number; computed when asked
+// for on very sparse data, where keeping it would cost a tenth of the matrix.
+template <class View>
+class Curvatures {
+ public:
+  Curvatures(const View& view, double scale, ThreadTeam& team) : view_(view), scale_(scale) {
+    if (view.n_nonzeros() < 32 * view.n_cols) return;
+    kept_.resize(static_cast<std::size_t>(view.n_cols));
+    const auto cuts = equal_nonzero_cuts(view, n_column_parts);
+    team.for_each(n_column_parts, [&](std::int64_t part, int) {
+      for (auto j = cuts[static_cast<std::size_t>(part)]; j < cuts[static_cast<std::size_t>(part) + 1]; ++j) {
+        kept_[static_cast<std::size_t>(j)] = scale_ * column_squared_norm(view_, j);
+      }
+    });
+  }
+  double operator[](std::int64_t j) const {
+    return kept_.empty() ? scale_ * column_squared_norm(view_, j) : kept_[static_cast<std::size_t>(j)];
+  }
+
+ private:
+  View view_;
+  double scale_;
+  std::vector<double> kept_;
+};
+
+}  // namespace blockgreedy

@@ -1,0 +1,15 @@
+// How much the columns of a matrix spread: what standardisation divides by, without dividing.
+#pragma once
+
+#include <vector>
+
+#include "base/threads.hpp"
+#include "base/views.hpp"
+
+namespace blockgreedy {
+
+// Standard deviation of each column over rows weighted with `row_weights` (adding up to 1; null: 1/n each), or the
+// root of the mean square where not `centred`. 0 for a column that is constant up to the rounding of its own type.
+std::vector<double> column_scales(const Matrix& matrix, const double* row_weights, bool centred, ThreadTeam& team);
+
+}  // namespace blockgreedy

@@ -1,0 +1,161 @@
+// Groups of dense columns by correlation, where rows in common say nothing.
+//
+// A column is reduced to a sketch of 256 numbers: rows 256 apart are added up with random signs. Products of sketches
+// are those of the columns up to an error of about 1/16, which is enough to tell 0.4 from nothing.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/random.hpp"
+#include "base/threads.hpp"
+#include "kernels/kernels.hpp"
+#include "partitions/packing.hpp"
+
+namespace blockgreedy {
+
+template <class View>
+class CorrelationGroups {
+ public:
+  CorrelationGroups(const View& view, std::vector<std::int32_t> columns, std::uint64_t seed, ThreadTeam& team)
+      : view_(view), columns_(std::move(columns)), seed_(seed), team_(team) {}
+
+  // Calls emit(members, load) for each group. Seeds are the columns of largest mass; members correlate with the seed
+  // by 0.4 or more, the closest first, while there is room. Columns left over are groups of their own.
+  template <class F>
+  void run(const std::vector<Load>& loads, std::int64_t n_blocks, F&& emit) {
+    const auto n = static_cast<std::int64_t>(columns_.size());
+    std::vector<std::int32_t> left(columns_.size());
+    std::iota(left.begin(), left.end(), 0);
+    const auto mass = [&](std::int32_t k) { return loads[static_cast<std::size_t>(k)].mass; };
+    std::sort(left.begin(), left.end(),
+              [&](auto a, auto b) { return mass(a) != mass(b) ? mass(a) > mass(b) : a < b; });
+    // A group may have a block's share of the work of these columns: where they are few, as stop words are in text, a
+    // block full of them would have no room for mass.
+    Load total;
+    for (const Load& load : loads) total.add(load);
+    const float share = (1 + 1e-5F) / static_cast<float>(n_blocks);
+    const Load most{share * total.work, room_for_mass * share};
+    if (!two_fit(loads, most)) {
+      for (std::int32_t k : left) emit_group({k}, loads, emit);
+      return;
+    }
+    sketch_columns();
+    std::vector<float> likeness(columns_.size());
+    std::int64_t alone = 0;
+    for (std::int64_t group = 0; group < 4 * n_blocks && alone < n_blocks && left.size() > 1; ++group) {
+      compare(left, likeness);
+      if (team_.stopped()) return;
+      const std::vector<std::int32_t> members = choose(left, likeness, loads, most);
+      alone = members.size() > 1 ? 0 : alone + 1;
+      emit_group(members, loads, emit);
+      std::vector<char> taken(static_cast<std::size_t>(n));
+      for (std::int32_t k : members) taken[static_cast<std::size_t>(k)] = 1;
+      std::erase_if(left, [&](auto k) { return taken[static_cast<std::size_t>(k)] != 0; });
+    }
+    for (std::int32_t k : left) emit_group({k}, loads, emit);
+  }
+
+ private:
+  static constexpr float threshold = 0.4F, room_for_mass = 4;
+  static constexpr std::int64_t width = 256;
+
+  // Whether any two columns have room in one group.
+  static bool two_fit(const std::vector<Load>& loads, const Load& most) {
+    if (loads.size() < 2) return false;
+    std::vector<float> work(loads.size());
+    std::transform(loads.begin(), loads.end(), work.begin(), [](const Load& load) { return load.work; });
+    std::nth_element(work.begin(), work.begin() + 1, work.end());
+    return work[0] + work[1] <= most.work;
+  }
+
+  void sketch_columns() {
+    std::vector<double> signs(static_cast<std::size_t>(view_.n_rows), 1.0), ones(width);
+    Random random(seed_);
+    if (width < view_.n_rows) {
+      for (double& sign : signs) sign = random.next() >> 63 ? 1.0 : -1.0;
+    }
+    for (std::size_t row = 0; row < signs.size(); ++row) ones[row % width] += signs[row];
+    sketches_.resize(columns_.size() * static_cast<std::size_t>(width));
+    team_.for_each(static_cast<std::int64_t>(columns_.size()), [&](std::int64_t k, int) {
+      sketch_column(columns_[static_cast<std::size_t>(k)], signs, ones, sketch(k));
+    });
+  }
+
+  // Centred and of norm 1, so that products are correlations; zero for constant columns.
+  void sketch_column(std::int64_t j, const std::vector<double>& signs, const std::vector<double>& ones,
+                     float* out) const {
+    double sums[width] = {}, total = 0;
+    if constexpr (requires { view_.indices; }) {
+      view_.for_each_nonzero(j, [&](std::int32_t row, double x) {
+        sums[row % width] += signs[static_cast<std::size_t>(row)] * x;
+        total += x;
+      });
+    } else {
+      total = fold(view_.data + view_.start(j), view_.n_rows, signs.data(), sums);
+    }
+    const double mean = total / static_cast<double>(view_.n_rows);
+    const double before = kernels().squared_norm_f64(sums, width);
+    for (std::int64_t k = 0; k < width; ++k) sums[k] -= mean * ones[static_cast<std::size_t>(k)];
+    const double squares = kernels().squared_norm_f64(sums, width);
+    const double scale = squares > 1e-12 * before ? 1 / std::sqrt(squares) : 0;
+    for (std::int64_t k = 0; k < width; ++k) out[k] = static_cast<float>(scale * sums[k]);
+  }
+
+  // |correlation| of every column left with the first of them.
+  void compare(const std::vector<std::int32_t>& left, std::vector<float>& likeness) {
+    const float* seed = sketch(left.front());
+    const auto n = static_cast<std::int64_t>(left.size()), run = std::max<std::int64_t>(1, min_parallel_work / width);
+    team_.for_each((n + run - 1) / run, [&](std::int64_t part, int) {
+      for (std::int64_t k = part * run; k < std::min(n, (part + 1) * run); ++k) {
+        const std::int32_t column = left[static_cast<std::size_t>(k)];
+        likeness[static_cast<std::size_t>(column)] =
+            static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width)));
+      }
+    });
+  }
+
+  std::vector<std::int32_t> choose(const std::vector<std::int32_t>& left, const std::vector<float>& likeness,
+                                   const std::vector<Load>& loads, const Load& most) const {
+    const auto close = [&](std::int32_t k) { return likeness[static_cast<std::size_t>(k)]; };
+    std::vector<std::int32_t> near;
+    std::copy_if(left.begin() + 1, left.end(), std::back_inserter(near),
+                 [&](auto k) { return close(k) >= threshold; });
+    std::sort(near.begin(), near.end(),
+              [&](auto a, auto b) { return close(a) != close(b) ? close(a) > close(b) : a < b; });
+    std::vector<std::int32_t> members{left.front()};
+    Load load = loads[static_cast<std::size_t>(left.front())];
+    for (std::int32_t k : near) {
+      load.add(loads[static_cast<std::size_t>(k)]);
+      if (load.work > most.work || load.mass > most.mass) break;
+      members.push_back(k);
+    }
+    return members;
+  }
+
+  template <class F>
+  void emit_group(const std::vector<std::int32_t>& members, const std::vector<Load>& loads, F&& emit) const {
+    Load load;
+    std::vector<std::int32_t> columns;
+    for (std::int32_t k : members) {
+      load.add(loads[static_cast<std::size_t>(k)]);
+      columns.push_back(columns_[static_cast<std::size_t>(k)]);
+    }
+    emit(columns, load);
+  }
+
+  float* sketch(std::int64_t k) { return sketches_.data() + k * width; }
+  const float* sketch(std::int64_t k) const { return sketches_.data() + k * width; }
+
+  const View& view_;
+  const std::vector<std::int32_t> columns_;
+  const std::uint64_t seed_;
+  ThreadTeam& team_;
+  std::vector<float> sketches_;
+};
+
+}  // namespace blockgreedy

@@ -1,0 +1,360 @@
+// The best dual point so far, and the search for a better one. A point proves something only if it keeps the
+// constraints |x_j·θ| ≤ threshold_j of all columns; see "The proof" in docs/default-solver.md.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/rows.hpp"
+#include "math/model.hpp"
+#include "working_set/candidates.hpp"
+
+namespace blockgreedy {
+
+template <class View>
+class DualPoint {
+ public:
+  // `dual` and `value` are where the result belongs.
+  DualPoint(const View& view, const Target& target, ThreadTeam& team, Candidates<View>& candidates,
+            std::vector<double>& dual, double& value)
+      : view_(view),
+        target_(target),
+        team_(team),
+        rows_(view.n_rows, team),
+        candidates_(candidates),
+        dual_(dual),
+        value_(value) {}
+
+  // θ = 0 is always feasible, and proves that the objective is at least 0.
+  void reset() {
+    dual_.assign(static_cast<std::size_t>(view_.n_rows), 0.0);
+    value_ = 0;
+  }
+
+  // Where the solve stands.
+  struct Where {
+    const std::vector<float>& root;  // √curvature of each row
+    const double* w;
+    std::int64_t n_support;
+    std::size_t room;  // for proposals
+    double enough;     // a dual value of this ends the solve
+    Findings& found;   // of the last look; then of the point
+  };
+
+  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. The first is looked at
+  // as a θ would be; returns whether that was the given one, or where the equalities moved it.
+  bool try_point(std::vector<double>& point, int n_repairs, const Where& where) {
+    const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
+    const bool has_equalities = target_.fit_intercept || !unpenalised.empty();
+    for (int round = 0;; ++round) {
+      if (has_equalities) {
+        keep_equalities(point, where, unpenalised);
+        into_domain(point);
+        if (!keeps_equalities(point, unpenalised)) return false;
+      }
+      find_broken(point, where, round == 0);
+      keep_if_better(point);
+      if (round == n_repairs || broken_.empty() || value_ >= where.enough) return !has_equalities;
+      // Where very many are broken the weights are not there yet.
+      if (static_cast<std::int64_t>(broken_.size()) > 1000 + where.n_support / 8) return !has_equalities;
+      for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
+      into_domain(point);
+    }
+  }
+
+  // The value of the dual point as it stands, from nothing but itself and the columns: −∞ if it breaks a constraint
+  // by more than rounding.
+  double recompute(const Where& where) {
+    if (!keeps_equalities(dual_, unpenalised_of(where), 5e-13)) return -infinity;
+    // −∞ from a row outside of the domain; NaN is outside as well
+    double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      bool inside = true;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double weight = row_weight(first + i),
+                     away = dual_[static_cast<std::size_t>(first + i)] - weight * u[i];
+        inside &= std::fabs(away) <= 1e-12 * weight * std::max(1.0, std::fabs(u[i]));
+      }
+      return inside ? -conjugate_of(first, count, u) : -infinity;
+    });
+    if (target_.offset) value += rows_.product(dual_.data(), target_.offset);
+    products_.resize(static_cast<std::size_t>(n_column_parts));
+    for (auto& part : products_) part.clear();
+    const double rounding = product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
+    candidates_.visit_beyond_again(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
+      const CoordinatePenalty penalty = target_.penalty.at(j);
+      if (!limits_dual(penalty, product)) product += std::copysign(rounding * norm, product);
+      if (!(std::fabs(product) <= penalty.l1)) products_[static_cast<std::size_t>(part)].push_back({j, product});
+    });
+    for (const auto& part : products_) {
+      for (const Broken& entry : part) {
+        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+        if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product);
+        else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + 1e-12))) return -infinity;
+      }
+    }
+    return value;
+  }
+
+  // Into the domain of the loss's conjugate.
+  void into_domain(std::vector<double>& point) {
+    if (target_.loss.traits().is_quadratic) return;  // no bounds
+    sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      for (std::int64_t i = 0; i < count; ++i)
+        point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
+      return 0.0;
+    });
+  }
+
+  double row_weight(std::int64_t i) const {
+    return target_.row_weights ? target_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
+  }
+
+ private:
+  struct Broken {
+    std::int32_t feature;
+    double product;
+  };
+
+  // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if that proves more.
+  // Columns with bounds or l2 have no constraint but a price: where rounding alone makes them break their threshold,
+  // scaling is cheaper.
+  void keep_if_better(const std::vector<double>& point) {
+    double worst = 0, worst_of_all = 0;
+    for (const Broken& entry : broken_) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (!(penalty.l1 > 0)) continue;
+      const double size = std::fabs(entry.product) / penalty.l1;
+      worst_of_all = std::max(worst_of_all, size);
+      if (limits_dual(penalty, entry.product)) worst = std::max(worst, size);
+    }
+    try_scale(point, worst);
+    if (worst_of_all > std::max(worst, 1.0)) try_scale(point, worst_of_all);
+  }
+
+  void try_scale(const std::vector<double>& point, double worst) {
+    const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
+    double value = -conjugate(point, scale);
+    if (target_.offset) {
+      value += scale * rows_.product(point.data(), target_.offset);
+    }
+    for (const Broken& entry : broken_) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-scale * entry.product);
+    }
+    if (!(value > value_)) return;
+    value_ = value;
+    rows_.for_each([&](std::size_t i) { dual_[i] = scale * point[i]; });
+  }
+
+  // The columns whose product with the point is beyond their threshold, with these products.
+  void find_broken(const std::vector<double>& point, const Where& where, bool look) {
+    products_.resize(static_cast<std::size_t>(n_column_parts));
+    for (auto& part : products_) part.clear();
+    // Products are counted as large as rounding may make them elsewhere.
+    const double rounding = product_rounding * std::sqrt(rows_.product(point.data(), point.data()));
+    const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
+      const CoordinatePenalty penalty = target_.penalty.at(j);
+      product += std::copysign(rounding * norm, product);
+      if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
+    };
+    if (look) candidates_.look(point, where.w, where.room, where.found, visit);
+    else candidates_.visit_beyond(point, visit);
+    broken_.clear();
+    for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
+  }
+
+  std::vector<std::int32_t> unpenalised_of(const Where& where) const {
+    std::vector<std::int32_t> features;
+    for (const Looked& entry : where.found.support) {
+      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      if (penalty.l1 == 0 && penalty.l2 == 0) features.push_back(entry.feature);
+    }
+    return features;
+  }
+
+  // Projection onto the constraint of one column, weighted with the curvatures: rows that can hardly move stay, and
+  // the move is what a coordinate step of the weights would do to θ.
+  void project(std::vector<double>& point, std::int32_t feature, const std::vector<float>& roots, bool equality) {
+    double* theta = point.data();
+    const float* root = roots.data();
+    // Long columns are shared by slices of rows.
+    const auto sum_over = [&](auto&& f) {
+      if (!is_tall(view_.n_rows) || view_.count(feature) < min_parallel_work) {
+        double sum = 0;
+        view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
+        return sum;
+      }
+      return rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
+        double sum = 0;
+        view_.for_each_nonzero(feature, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
+        return sum;
+      });
+    };
+    const CoordinatePenalty penalty = target_.penalty.at(feature);
+    const double product = sum_over([=](std::int32_t i, double x) { return x * theta[i]; });
+    const double excess = equality ? product : std::fabs(product) - penalty.l1;
+    if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
+    const double curvature = sum_over([=](std::int32_t i, double x) {
+      const double z = x * static_cast<double>(root[i]);
+      return z * z;
+    });
+    if (!(curvature > 0)) return;
+    const double step = (equality || product > 0 ? excess : -excess) / curvature;
+    sum_over([=](std::int32_t i, double x) {
+      theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+      return 0.0;
+    });
+  }
+
+  // Projects onto the constraints of the intercept and the unpenalised columns, weighted as above: onto all of them
+  // at once, again for what rounding left; where there are very many, onto one after the other.
+  void keep_equalities(std::vector<double>& point, const Where& where, const std::vector<std::int32_t>& unpenalised) {
+    constexpr std::size_t many = 64;
+    if (unpenalised.size() > many) {
+      for (int round = 0; round < 50 && !keeps_equalities(point, unpenalised); ++round) {
+        for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
+        if (target_.fit_intercept) project_together(point, where.root, {-1});
+      }
+      return;
+    }
+    std::vector<std::int32_t> together;
+    // Again for what rounding left: as much is missing from the proof.
+    for (int round = 0; round < 3 && (round == 0 || !keeps_equalities(point, unpenalised, 2e-15)); ++round) {
+      together.clear();
+      if (target_.fit_intercept) together.push_back(-1);
+      for (std::int32_t feature : unpenalised) {
+        if (limits_dual(target_.penalty.at(feature), column_dot(view_, feature, point.data())))
+          together.push_back(feature);
+      }
+      project_together(point, where.root, together);
+    }
+  }
+
+  // θ −= D Aᵀ (A D Aᵀ)⁻¹ A θ, with D the curvatures and A these columns (-1: ones).
+  void project_together(std::vector<double>& point, const std::vector<float>& root,
+                        const std::vector<std::int32_t>& features) {
+    const std::size_t k = features.size();
+    const auto visit = [&](std::int32_t feature, auto&& f) {
+      if (feature >= 0) view_.for_each_nonzero(feature, f);
+      else
+        for (std::int32_t i = 0; i < view_.n_rows; ++i) f(i, 1.0);
+    };
+    const auto curvature = [&](std::int32_t i) {
+      const auto v = static_cast<double>(root[static_cast<std::size_t>(i)]);
+      return v * v;
+    };
+    std::vector<double> matrix(k * k), sums(k), spread(k > 1 ? point.size() : 0);
+    for (std::size_t a = 0; a < k; ++a) {
+      double own = 0;
+      visit(features[a], [&](std::int32_t i, double x) {
+        sums[a] += x * point[static_cast<std::size_t>(i)];
+        own += curvature(i) * x * x;
+        if (k > 1) spread[static_cast<std::size_t>(i)] = curvature(i) * x;
+      });
+      matrix[a * k + a] = own;
+      for (std::size_t b = 0; b < a; ++b) {
+        visit(features[b],
+              [&](std::int32_t i, double x) { matrix[a * k + b] += spread[static_cast<std::size_t>(i)] * x; });
+      }
+      if (k > 1) visit(features[a], [&](std::int32_t i, double) { spread[static_cast<std::size_t>(i)] = 0; });
+    }
+    // LDLᵀ in place; what depends on the columns before it is left to them.
+    for (std::size_t a = 0; a < k; ++a) {
+      const double whole = matrix[a * k + a];
+      for (std::size_t b = 0; b < a; ++b) {
+        for (std::size_t c = 0; c < b; ++c)
+          matrix[a * k + b] -= matrix[a * k + c] * matrix[b * k + c] * matrix[c * k + c];
+        matrix[a * k + b] = matrix[b * k + b] > 0 ? matrix[a * k + b] / matrix[b * k + b] : 0.0;
+        matrix[a * k + a] -= matrix[a * k + b] * matrix[a * k + b] * matrix[b * k + b];
+      }
+      if (!(matrix[a * k + a] > 1e-13 * whole)) matrix[a * k + a] = 0;
+    }
+    for (std::size_t a = 0; a < k; ++a) {
+      for (std::size_t b = 0; b < a; ++b) sums[a] -= matrix[a * k + b] * sums[b];
+    }
+    for (std::size_t a = k; a-- > 0;) {
+      sums[a] = matrix[a * k + a] > 0 ? sums[a] / matrix[a * k + a] : 0.0;
+      for (std::size_t b = a + 1; b < k; ++b) sums[a] -= matrix[b * k + a] * sums[b];
+    }
+    for (std::size_t a = 0; a < k; ++a) {
+      visit(features[a],
+            [&](std::int32_t i, double x) { point[static_cast<std::size_t>(i)] -= sums[a] * curvature(i) * x; });
+    }
+  }
+
+  // By default to a tenth of what the check in certificate.py allows.
+  bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
+                        double rounding = 1e-13) {
+    const double length = std::sqrt(rows_.product(point.data(), point.data()));
+    if (target_.fit_intercept) {
+      const double sum = rows_.sum(
+          1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
+      if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
+    }
+    for (std::int32_t feature : unpenalised) {
+      const double product = column_dot(view_, feature, point.data());
+      double squares = 0;
+      view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { squares += row_weight(i) > 0 ? x * x : 0.0; });
+      const double norm = std::sqrt(squares);
+      if (limits_dual(target_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
+        return false;
+    }
+    return true;
+  }
+
+  // Calls f(first, count, u) with u = θ/ω brought into the conjugate's domain, rows a few at a time; sums what f
+  // returns.
+  template <class F>
+  double sum_inside(const std::vector<double>& point, double scale, F&& f) {
+    return rows_.sum(8, [&](std::int64_t begin, std::int64_t end) {
+      constexpr std::int64_t chunk = 256;
+      std::array<double, chunk> u;
+      double sum = 0;
+      for (std::int64_t first = begin; first < end; first += chunk) {
+        const std::int64_t count = std::min(chunk, end - first);
+        if (target_.row_weights) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            const double weight = target_.row_weights[first + i];
+            u[static_cast<std::size_t>(i)] =
+                weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+          }
+        } else {
+          const double all = scale * static_cast<double>(view_.n_rows);
+          for (std::int64_t i = 0; i < count; ++i)
+            u[static_cast<std::size_t>(i)] = all * point[static_cast<std::size_t>(first + i)];
+        }
+        loss_kernels(target_.loss).into_domain(target_.y + first, u.data(), count, target_.loss.delta);
+        sum += f(first, count, u.data());
+      }
+      return sum;
+    });
+  }
+
+  // Σ ω loss*(y, scale·θ/ω)
+  double conjugate(const std::vector<double>& point, double scale) {
+    return sum_inside(point, scale, [&](std::int64_t first, std::int64_t count, const double* u) {
+      return conjugate_of(first, count, u);
+    });
+  }
+  double conjugate_of(std::int64_t first, std::int64_t count, const double* u) const {
+    std::array<double, 256> value;
+    loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
+    return sum;
+  }
+
+  View view_;
+  const Target& target_;
+  ThreadTeam& team_;
+  Rows rows_;
+  Candidates<View>& candidates_;
+  std::vector<double>& dual_;
+  double& value_;
+  std::vector<std::vector<Broken>> products_;  // by part
+  std::vector<Broken> broken_;                 // all of them
+};
+
+}  // namespace blockgreedy

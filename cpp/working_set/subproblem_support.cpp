@@ -1,0 +1,250 @@
+// The model on its support: conjugate gradients, and what becomes of coordinates that change their sign.
+#include "working_set/subproblem.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace blockgreedy {
+
+namespace {
+
+// How often conjugate gradients go on after signs changed.
+constexpr int max_clips = 3;
+
+}  // namespace
+
+double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy, double enough) {
+  Direction direction = conjugate_gradients(max_iterations, stop, accuracy, enough);
+  if (direction.support.members.empty()) return 0;
+  const Direction first = direction;
+  old_points_.resize(columns.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
+  // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
+  // alike move far against each other.
+  double change = 0;
+  for (int round = 0; round < max_clips && direction.trusted; ++round) {
+    const bool clipped = clip(direction);
+    const double own = change_of(direction);
+    change += own;
+    if (change <= (clipped || round > 0 ? -0.25 * first.decrease : 0.0)) {
+      take(direction);
+      return -change;
+    }
+    if (!clipped || round + 1 == max_clips || own > 100 * first.decrease) break;
+    take(direction);
+    direction = conjugate_gradients(max_iterations, stop, accuracy, enough);
+    if (direction.support.members.empty()) break;
+  }
+  recall();
+  direction = first;
+  forward(direction.support, direction.x, Zx_);
+  return search_kinks(direction);
+}
+
+Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy,
+                                                      double enough) {
+  Direction direction;
+  Subset& support = direction.support;
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (columns[k].is_smooth()) support.members.push_back(static_cast<std::int32_t>(k));
+  }
+  if (support.members.empty()) return direction;
+  cut(support);
+  const std::vector<std::int32_t>& subset = support.members;
+  const std::size_t m = subset.size();
+  std::vector<double>& x = direction.x;
+  x.assign(m, 0.0);
+  fill_rows(Zx_);
+  std::vector<double> r(m), scaled(m), p(m), Ap(m), inverse(m);
+  nonzeros_touched += support.work;
+  team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+      r[k] = -(column.grad + product(column, Zd_.data()) + column.extra * column.step() + column.smooth_gradient());
+      inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
+    }
+  });
+  if (accuracy < infinity && largest_excess(support, r) <= accuracy) {  // nothing to do
+    support.members.clear();
+    return direction;
+  }
+  // Pairs are worth their cost only beside long columns.
+  const std::size_t pairs = static_cast<std::size_t>(support.work) / (8 * m);
+  memory_.restrict(subset, pairs < 8 ? 0 : pairs);
+  memory_.apply(r, inverse, scaled);
+  double rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
+  p = scaled;
+  const std::vector<double> start = r;
+  for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
+    ++cg_iterations;
+    curve(support, p, q_, Ap);
+    for (std::size_t k = 0; k < m; ++k) {
+      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+      Ap[k] += (column.extra + column.penalty.l2) * p[k];
+    }
+    const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
+    if (!(pAp > 0)) break;
+    double diagonal = 0;
+    for (std::size_t k = 0; k < m; ++k) diagonal += p[k] * p[k] / inverse[k];
+    const bool singular = pAp <= 1e-6 * diagonal;  // float32 knows no better
+    if (!singular) memory_.add(subset, p, Ap);
+    const double length = rz / pAp;
+    for (std::size_t k = 0; k < m; ++k) {
+      x[k] += length * p[k];
+      r[k] -= length * Ap[k];
+    }
+    add_rows(q_, length, Zx_);
+    const double decrease = 0.5 * length * rz;
+    direction.decrease += decrease;
+    if (singular ||
+        (decrease <= std::max(stop * direction.decrease, enough) && largest_excess(support, r) <= accuracy))
+      break;
+    memory_.apply(r, inverse, scaled);
+    const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
+    const double ratio = new_rz / rz;
+    for (std::size_t k = 0; k < m; ++k) p[k] = scaled[k] + ratio * p[k];
+    rz = new_rz;
+  }
+  // Where the system is nearly singular float32 loses count, and nothing but the kinks stops the direction.
+  double promised = -0.5 * along(direction, Zx_);
+  for (std::size_t k = 0; k < m; ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    promised += x[k] * (start[k] - 0.5 * (column.extra + column.penalty.l2) * x[k]);
+  }
+  direction.trusted = std::fabs(promised - direction.decrease) <= 0.1 * direction.decrease;
+  return direction;
+}
+
+// The direction, but to zero where it changes a sign, and to the bound where it leaves the bounds. True if that made
+// a difference.
+bool Subproblem::clip(Direction& direction) {
+  Subset clipped;
+  std::vector<double> correction;
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    const std::int32_t member = direction.support.members[k];
+    const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+    double to = column.point + direction.x[k];
+    if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
+    to = std::clamp(to, column.penalty.lower, column.penalty.upper);
+    if (to == column.point + direction.x[k]) continue;
+    const double step = to - column.point;
+    clipped.members.push_back(member);
+    correction.push_back(step - direction.x[k]);
+    direction.x[k] = step;
+  }
+  if (clipped.members.empty()) return false;
+  cut(clipped);
+  forward(clipped, correction, q_);
+  add_rows(q_, 1.0, Zx_);
+  return true;
+}
+
+double Subproblem::along(const Direction& direction, const std::vector<float>& v) const {
+  if (stride_ == 0) {
+    return rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
+      return kernels().float_dense_dot(Zx_.data() + begin, v.data() + begin, end - begin);
+    });
+  }
+  double sum = 0;
+  for (std::size_t k = 0; k < direction.x.size(); ++k)
+    sum += direction.x[k] * product(columns[static_cast<std::size_t>(direction.support.members[k])], v.data());
+  return sum;
+}
+
+// What the whole direction changes in the model.
+double Subproblem::change_of(const Direction& direction) {
+  double change = along(direction, Zd_) + 0.5 * along(direction, Zx_);
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
+    const double x = direction.x[k];
+    change += (column.grad + column.extra * (column.step() + 0.5 * x)) * x +
+              column.penalty_change(column.point, column.point + x);
+  }
+  return change;
+}
+
+void Subproblem::take(const Direction& direction) {
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    double& point = columns[static_cast<std::size_t>(direction.support.members[k])].point;
+    point = direction.x[k] == -point ? 0.0 : point + direction.x[k];
+  }
+  add_rows(Zx_, 1.0, Zd_);
+}
+
+// Back to the points in old_points_.
+void Subproblem::recall() {
+  Subset moved;
+  std::vector<double> back;
+  for (std::size_t k = 0; k < columns.size(); ++k) {
+    if (columns[k].point == old_points_[k]) continue;
+    moved.members.push_back(static_cast<std::int32_t>(k));
+    back.push_back(old_points_[k] - columns[k].point);
+    columns[k].point = old_points_[k];
+  }
+  if (back.empty()) return;
+  cut(moved);
+  forward(moved, back, q_);
+  add_rows(q_, 1.0, Zd_);
+}
+
+// The exact minimum along the direction: between the points where a coordinate reaches zero or a bound the model is
+// quadratic.
+double Subproblem::search_kinks(Direction& direction) {
+  std::vector<double>& x = direction.x;
+  const std::vector<std::int32_t>& subset = direction.support.members;
+  double slope = along(direction, Zd_), curvature = along(direction, Zx_);
+  struct Kink {
+    double at;
+    std::size_t k;
+  };
+  std::vector<Kink> kinks;
+  double limit = infinity;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    const CoordinatePenalty& penalty = column.penalty;
+    slope += x[k] * (column.grad + column.extra * column.step() + column.smooth_gradient());
+    curvature += (penalty.l2 + column.extra) * x[k] * x[k];
+    if (x[k] == 0) continue;
+    limit = std::min(limit, (x[k] > 0 ? penalty.upper - column.point : penalty.lower - column.point) / x[k]);
+    if (penalty.l1 > 0 && x[k] * column.point < 0) kinks.push_back({-column.point / x[k], k});
+  }
+  std::sort(kinks.begin(), kinks.end(), [](const Kink& a, const Kink& b) { return a.at < b.at; });
+  double length = 0, at = 0;
+  for (std::size_t i = 0; i <= kinks.size(); ++i) {
+    const double next = std::min(i < kinks.size() ? kinks[i].at : infinity, limit);
+    length = curvature > 0 ? at - slope / curvature : next;
+    if (slope >= 0) length = at;
+    if (length <= next || next == limit) {
+      length = std::min(length, next);
+      break;
+    }
+    slope += (next - at) * curvature;
+    const std::size_t k = kinks[i].k;
+    slope += 2 * columns[static_cast<std::size_t>(subset[k])].penalty.l1 * std::fabs(x[k]);
+    at = next;
+  }
+  if (!(length > 0) || !std::isfinite(length)) return 0;
+  for (double& v : x) v *= length;
+  for (const Kink& kink : kinks) {
+    if (kink.at == length) x[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
+  }
+  add_rows(Zx_, length - 1, Zx_);
+  const double change = change_of(direction);
+  if (!(change < 0)) return 0;
+  take(direction);
+  return -change;
+}
+
+double Subproblem::largest_excess(const Subset& subset, const std::vector<double>& r) const {
+  double largest = 0;
+  for (std::size_t k = 0; k < r.size(); ++k) {
+    const double l1 = columns[static_cast<std::size_t>(subset.members[k])].penalty.l1;
+    if (l1 > 0) largest = std::max(largest, std::fabs(r[k]) / l1);
+  }
+  return largest;
+}
+
+}  // namespace blockgreedy

@@ -1,0 +1,74 @@
+// The default solver: proximal Newton steps on a greedily chosen working set.
+//
+//   gradients of the columns that may matter  →  working set: the support and the best proposals
+//   →  quadratic model on it (subproblem.hpp)  →  line search on the true objective  →  duality gap
+//
+// The objective never rises. Results depend on the number of blocks and slices, not on threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "math/model.hpp"
+
+namespace blockgreedy {
+
+struct WorkingSetOptions {
+  std::int64_t n_blocks = 0;               // 0: by the size of the working set
+  const std::int32_t* block_of = nullptr;  // by feature
+  double tol = 0;                          // relative to f_null
+  double f_null = -1;                      // the null model's objective; negative: that of the starting point
+  double floor = 0;                        // a gap of this is enough whatever tol says: rounding hides the rest
+  double least_alpha = infinity;           // what alpha may fall to: columns are dropped for good with this in mind
+};
+
+// Where the time goes.
+enum class Phase : int { rows, gradients, selection, copy, sweeps, conjugate_gradients, certificate, guard, count };
+inline constexpr std::array<const char*, static_cast<std::size_t>(Phase::count)> phase_names{
+    "rows", "gradients", "selection", "copy", "sweeps", "conjugate_gradients", "certificate", "guard"};
+
+// A point and the dual point, evaluated again from nothing but themselves.
+struct Verdict {
+  double objective;   // infinite outside of the bounds
+  double penalty;     // what it adds to the objective
+  double dual_value;  // −∞ if a constraint is broken
+};
+
+class WorkingSet {
+ public:
+  virtual ~WorkingSet() = default;
+
+  // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
+  virtual void start(double* w, double intercept) = 0;
+  // The target's alpha has fallen since it had this penalty, and l2 may have; weights, predictions and what is known
+  // of the columns stay.
+  virtual void alpha_fell(const Penalty& before) = 0;
+  // One outer iteration; false if no step lowers the objective any more.
+  virtual bool step() = 0;
+  // A dual point for where the solve stands now, however loose.
+  virtual void certify_anyway() = 0;
+  // Evaluates these weights (all others are 0) and the dual point with nothing that iterations have added up on their
+  // way.
+  virtual Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double intercept) = 0;
+  virtual const std::vector<double>& predictions() const = 0;
+
+  double intercept = 0, objective = 0, dual_value = 0;
+  double penalty = 0;  // what it adds to the objective
+  double f_null = 0, step_size = 0;
+  double enough = 0;          // a gap of this is what was asked for
+  bool out_of_range = false;  // start: a column is too large or too small for float32, and nothing was done
+  std::int64_t n_blocks = 0;
+  std::vector<std::int32_t> support;  // features with a weight that is not 0, ascending
+  std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
+  std::int64_t n_cg = 0, n_candidates = 0;
+  std::int64_t n_models_by_products = 0;  // quadratic models made of products that were kept from earlier alphas
+  std::vector<double> dual;
+  std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
+};
+
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+                                             const WorkingSetOptions& options, ThreadTeam& team);
+
+}  // namespace blockgreedy

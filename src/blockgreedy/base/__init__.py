@@ -1,0 +1,1 @@
+"""What every other package may use: files, random numbers, checked arguments, versions."""

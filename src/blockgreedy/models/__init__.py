@@ -1,0 +1,1 @@
+"""What is kept of a fit: a model with its certificates, its quality and its file."""

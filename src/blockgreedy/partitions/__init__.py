@@ -1,0 +1,1 @@
+"""PARTITION: features in blocks, and what the theory says about them."""

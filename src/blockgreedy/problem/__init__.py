@@ -1,0 +1,1 @@
+"""What is minimised, and what proves how well: the objective, its columns, losses, penalties and certificates."""

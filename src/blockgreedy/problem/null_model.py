@@ -1,0 +1,227 @@
+"""The null model: what can be explained without any penalised feature; the scale of `tol` and of alpha_max.
+
+With an intercept alone it is on the way of every fast solve, so it is a formula or a few passes over the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.problem.certificate import are_few
+from blockgreedy.problem.losses import FAR
+from blockgreedy.solvers.polish import polish
+
+if TYPE_CHECKING:
+    from blockgreedy.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
+_SEPARABLE = 1e-3  # a classifier's loss below this part of its value at 0 may have its minimum at infinity
+_MOST_ITERATIONS = 300
+
+
+@dataclass(frozen=True)
+class NullModel:
+    """The minimum over the intercept and unpenalised weights with all penalised ones at zero."""
+
+    features: NDArray[np.intp]  # the unpenalised ones
+    coef: Array  # their weights
+    intercept: float
+    objective: float
+    dual: Array  # ω·loss′ there
+    floor: float  # a gap that is enough whatever `tol` says
+    status: str = "converged"  # or "max_seconds", "interrupted": as far as it got
+
+    def restated(self, **changes: Any) -> NullModel:
+        return replace(self, **changes)
+
+    def full_coef(self, n_features: int) -> Array:
+        w = np.zeros(n_features)
+        w[self.features] = self.coef
+        return w
+
+
+class OutOfRangeError(Exception):
+    """A column is too large or too small for the solver: the problem has to be scaled."""
+
+
+def fit_null_model(problem: Problem, deadline: float) -> NullModel:
+    """The best intercept alone, then the default solver on the unpenalised features (usually none, or a handful).
+
+    Beyond 500 of them they stay at 0: the null model is the scale of `tol`, not part of any proof.
+    """
+    y, loss = problem.y, problem.loss
+    features = np.zeros(0, dtype=np.intp)
+    if problem.penalty_weights is not None:
+        features = np.flatnonzero(problem.penalty_weights == 0)
+        features = features if are_few(problem.X, features) else features[:0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        b = best_intercept(problem) if problem.fit_intercept else 0.0
+        if loss.is_classifier and problem.offset is None and not len(features):
+            # all predictions are b: a loss at each label is enough
+            labels, shared = np.array([-1.0, 1.0]), np.full(2, b)
+            value = float(np.dot(_class_shares(problem), loss.value(labels, shared)))
+            dual = problem.weigh(loss.deriv(labels, shared)[(y > 0).astype(np.intp)])
+            return NullModel(features, np.zeros(0), b, value, dual, _floor(problem, value, value))
+        predictions = np.full(problem.n_samples, b) if problem.offset is None else problem.offset + b
+        value = problem.mean(loss.value(y, predictions))
+    w = np.zeros(len(features))
+    by_intercept, status = value, "converged"
+    if len(features) and np.isfinite(value):
+        w, b, status = _descend(problem.with_features(features, alpha=0.0), b, value, deadline)
+        predictions = problem.decision(_spread(w, features, problem.n_features), b)
+        value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
+    return NullModel(
+        features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept, value), status
+    )
+
+
+def _floor(problem: Problem, by_intercept: float, value: float) -> float:
+    """Rounding of what there is to explain: what the intercept leaves of the targets, what is left of the classes.
+
+    Where the null model separates the classes, its loss is rounding of the loss at 0.
+    """
+    if not problem.loss.is_classifier:
+        return ROUNDING * by_intercept
+    rounding = ROUNDING * _loss_at_zero(problem)
+    return rounding if value <= 10 * rounding else ROUNDING * value
+
+
+def _loss_at_zero(problem: Problem) -> float:
+    """Of a classifier, for which it is one number whatever the labels."""
+    return float(problem.loss.value(np.ones(1), np.zeros(1))[0])
+
+
+def _spread(values: Array, features: NDArray[np.intp], n_features: int) -> Array:
+    w = np.zeros(n_features)
+    w[features] = values
+    return w
+
+
+def _descend(problem: Problem, b: float, value: float, deadline: float) -> tuple[Array, float, str]:
+    """(weights, intercept, status) of the minimum over all features of this problem, none of them penalised by alpha.
+
+    To the last digit where that is to be had, since alpha_max is a gradient there.
+    """
+    model = CpuModel(problem, resolve_threads())
+    engine = model.working_set(0, None, 0.0, value)
+    separable = _SEPARABLE * _loss_at_zero(problem) if problem.loss.is_classifier and problem.l2 == 0 else 0.0
+    w, status = np.zeros(problem.n_features), ""
+    try:
+        if engine.start(w, b):
+            status = "interrupted"
+        if engine.out_of_range:
+            raise OutOfRangeError
+        while not status:
+            far = _towards_infinity(problem, w, engine.intercept) if engine.objective <= separable else None
+            if far is not None:
+                return *far, "converged"
+            if engine.n_iter >= _MOST_ITERATIONS:
+                status = "converged"
+            elif time.perf_counter() >= deadline:
+                status = "max_seconds"
+            else:
+                improved, interrupted = engine.step()
+                proven = engine.objective - engine.dual_value <= 0
+                status = "interrupted" if interrupted else "" if improved and not proven else "converged"
+    except KeyboardInterrupt:
+        status = "interrupted"
+    b = engine.intercept
+    if status == "converged":
+        w, b = polish(problem, w, b) or (w, b)
+    return w, b, status
+
+
+def _towards_infinity(problem: Problem, w: Array, b: float) -> tuple[Array, float] | None:
+    """A multiple of this point at which the loss is down to rounding, if it separates the classes and has no bounds.
+
+    There is no minimum then, and steps towards it would become ever smaller.
+    """
+    offset = np.zeros(problem.n_samples) if problem.offset is None else problem.y * problem.offset
+    margins = problem.y * problem.decision(w, b) - offset
+    if problem.row_weights is not None:
+        used = problem.row_weights > 0
+        margins, offset = margins[used], offset[used]
+    if not np.min(margins) > 0:
+        return None
+    factor = max(1.0, float(np.max((FAR - offset) / margins)))
+    if np.any(factor * w < problem.lower) or np.any(factor * w > problem.upper):
+        return None
+    return factor * w, factor * b
+
+
+def _class_shares(problem: Problem) -> tuple[float, float]:
+    """Weights of the negative and of the positive rows; they add up to 1."""
+    positive = problem.y > 0
+    if problem.row_weights is None:
+        count = int(np.count_nonzero(positive))
+        return (problem.n_samples - count) / problem.n_samples, count / problem.n_samples
+    return problem.mean(np.where(positive, 0.0, 1.0)), problem.mean(np.where(positive, 1.0, 0.0))
+
+
+def best_intercept(problem: Problem) -> float:
+    """argmin over b of Σ ω_i loss(y_i, b + offset_i): a formula, or the root of an increasing function.
+
+    Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the
+    greatest offset (or target) alone would have.
+    """
+    y, offset, loss = problem.y, problem.offset, problem.loss
+    if loss.is_classifier:
+        negative, positive = _class_shares(problem)
+        b = loss.null_intercept(negative, positive)
+        if offset is None and b is not None:
+            return b
+        around = (-FAR, FAR) if b is None else (b, b)
+        used = np.zeros(1) if offset is None else offset
+        used = used if offset is None or problem.row_weights is None else used[problem.row_weights > 0]
+        low, high = float(around[0] - np.max(used)), float(around[1] - np.min(used))
+        if min(negative, positive) == 0:  # one class: any b beyond its last row explains it
+            return high if positive > 0 else low
+        start = (0.0 if b is None else b) - (0.0 if offset is None else problem.mean(offset))
+    elif not loss.depends_on_residual:
+        raise NotImplementedError(f"loss {loss.name!r} has no rule for the intercept: see null_intercept")
+    else:
+        y = y if offset is None else y - offset
+        offset = None
+        start = problem.mean(y)
+        start += problem.mean(y - start)
+        if loss.is_quadratic:
+            return start
+        used = y if problem.row_weights is None else y[problem.row_weights > 0]
+        low, high, start = float(np.min(used)), float(np.max(used)), float(np.median(used))
+
+    def slopes(b: float) -> tuple[float, float, float]:
+        t = np.full(problem.n_samples, b) if offset is None else offset + b
+        first = loss.deriv(y, t)
+        size = np.abs(first)
+        second = loss.curvature_of(y, t, first)
+        return problem.mean(first), problem.mean(second), problem.mean(size)
+
+    return _root(slopes, low, high, min(max(start, low), high))
+
+
+def _root(slopes: Callable[[float], tuple[float, float, float]], low: float, high: float, b: float) -> float:
+    """Newton's method inside a bracket; bisection where it would leave it or slows down."""
+    previous = high - low
+    for _ in range(200):
+        first, second, size = slopes(b)
+        if abs(first) <= 2 * _EPS * size:
+            break
+        low, high = (low, b) if first > 0 else (b, high)
+        trial = b - first / second if second > 0 else np.inf
+        if not low < trial < high or abs(trial - b) > 0.5 * previous:
+            trial = low + 0.5 * (high - low)
+        if not low < trial < high:
+            break
+        previous, b = abs(trial - b), trial
+    return b

@@ -1,0 +1,415 @@
+"""The problem that is solved, and what can be said of any point of it.
+
+::
+
+    min over w, b   Σ_i ω_i loss(y_i, (Xw)_i + b + offset_i)  +  alpha Σ_j u_j |w_j|  +  l2/2 ‖w‖²
+    subject to      lower ≤ w ≤ upper
+
+ω_i = s_i/Σs are the sample weights (1/n by default, a plain mean); b is 0 unless an intercept is fitted. With
+``standardize=True`` u_j is multiplied with the column's standard deviation and l2 with its square.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.base.validate import number, shown
+from blockgreedy.problem import arguments
+from blockgreedy.problem.certificate import dual_value, scaled_dual_point
+from blockgreedy.problem.columns import as_columns, column_norms, combined_exactly
+from blockgreedy.problem.losses import make_loss
+from blockgreedy.problem.null_model import NullModel, OutOfRangeError, best_intercept, fit_null_model
+from blockgreedy.problem.penalties import Penalty
+from blockgreedy.problem.scaling import ColumnUnits, Scaling
+
+Array = NDArray[np.float64]
+
+
+class Problem:
+    """The minimisation problem: mean loss on (X, y) plus an L1 penalty, and optionally a ridge penalty and bounds.
+
+    Parameters
+    ----------
+    X : matrix n × p, sparse (any scipy format) or dense; or a DataFrame of numbers or a Dataset, whose column names
+        become ``feature_names``. float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays
+        are not copied but shared, so X must not be changed while the problem is in use. All other arrays are copied.
+    y : array of n targets; may be left out if X is a Dataset
+        For the classification losses any two values; the larger one is the positive class.
+    loss : "squared", "logistic", "squared_hinge", "huber"
+    alpha : float ≥ 0
+        Weight of the L1 norm against the *mean* loss (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
+    l2 : float ≥ 0
+        Adds l2/2·‖w‖².
+    sample_weight : array of n, optional
+        s_i ≥ 0, not all 0; only their ratios matter. A weight of k is a row repeated k times, 0 a row left out.
+    penalty_weights : array of p, optional
+        u_j ≥ 0; 0 leaves a feature unpenalised, inf excludes it.
+    positive : bool
+        Only weights ≥ 0; short for ``lower=0``.
+    lower, upper : float or array of p, optional
+        Bounds with lower ≤ 0 ≤ upper.
+    fit_intercept : bool
+        Adds an intercept, free of penalty (l2 included) and of bounds.
+    offset : float or array of n, optional
+        Added to every prediction; not fitted.
+    standardize : bool
+        Applies the penalty as if every column had variance 1: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j and
+        l2. X is not changed; weights and bounds are on its scale. sd_j is the weighted standard deviation of column
+        j, about its mean with fit_intercept and about 0 without (R's glmnet: always about the mean). Constant columns
+        are excluded.
+    huber_delta : float
+        The residual beyond which the Huber loss is linear.
+
+    Attributes
+    ----------
+    row_weights : array of n, or None
+        ω_i = s_i/Σs; None if all are 1/n. For rows of weight 0, ``offset`` and regression targets are set to 0, so
+        that large values in them cannot overflow.
+    offset : array of n, or None
+        None if it is 0 everywhere.
+    scales : array of p, or None
+        sd_j, with ``standardize=True``.
+    penalty_weights : array of p, or None
+        u_j, times sd_j with ``standardize=True``; inf for a constant column.
+    l2_weights : array of p, or None
+        sd_j², with ``standardize=True``.
+    feature_names : array of p, or None
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        loss: str = "squared",
+        alpha: float,
+        l2: float = 0.0,
+        sample_weight: ArrayLike | None = None,
+        penalty_weights: ArrayLike | None = None,
+        positive: bool = False,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        fit_intercept: bool = False,
+        offset: ArrayLike | None = None,
+        standardize: bool = False,
+        huber_delta: float = 1.35,
+    ) -> None:
+        self.loss = make_loss(loss, huber_delta)
+        self.alpha = arguments.non_negative("alpha", alpha)
+        self.l2 = arguments.non_negative("l2", l2)
+        X, y, self.feature_names = arguments.named_design(X, y)
+        self.X = as_columns(X)
+        self.n_samples, self.n_features = self.X.shape
+        given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
+        self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
+        self.column_units = ColumnUnits(self.X, self.fit_intercept)
+        self.standardize = arguments.flag("standardize", standardize)
+        # as given: other sample weights start from these
+        self._given = (
+            given_y,
+            arguments.row_offset(offset, self.n_samples),
+            arguments.feature_weights(penalty_weights, self.n_features),
+        )
+        self._weigh_rows(sample_weight)
+        if arguments.flag("positive", positive) and lower is not None:
+            raise ValueError("positive=True and lower=… both set the lower bound; give only one of them")
+        self.lower = arguments.bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
+        self.upper = arguments.bound("upper", upper, self.n_features, 1.0)
+        if not self.fit_intercept and not self.loss.is_classifier and offset is None:
+            arguments.warn_of_mean(self.X, given_y)
+
+    def __repr__(self) -> str:
+        kind = "sparse" if sp.issparse(self.X) else "dense"
+        return (
+            f"Problem({self.n_samples} × {self.n_features} {kind} {self.X.dtype}, loss={self.loss.name!r}, "
+            f"alpha={self.alpha:g}{f', l2={self.l2:g}' if self.l2 else ''}"
+            f"{', fit_intercept=True' if self.fit_intercept else ''}"
+            f"{', standardize=True' if self.standardize else ''})"
+        )
+
+    def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
+        """The same problem at another alpha (and l2); shares X and y."""
+        other = self.copied("penalty", "scaling")
+        other.alpha = arguments.non_negative("alpha", alpha)
+        if l2 is not None:
+            other.l2 = arguments.non_negative("l2", l2)
+            if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
+                other = other.copied("null_model", "alpha_max")
+        if "scaling" in self.__dict__:
+            other.__dict__["scaling"] = self.scaling.with_alpha(other)
+        return other
+
+    def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
+        """The same problem with other sample weights; shares X, without a second check; ``scales`` change."""
+        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
+        other._weigh_rows(sample_weight)
+        return other
+
+    def with_features(self, features: NDArray[np.integer[Any]], alpha: float) -> Problem:
+        """The problem restricted to these features, whose columns are copied."""
+        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
+        other.alpha = arguments.non_negative("alpha", alpha)
+        columns = self.X[:, features]
+        other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
+        other.column_units = ColumnUnits(other.X, self.fit_intercept)
+        other.n_features = len(features)
+        for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper", "feature_names"):
+            value = getattr(self, name)
+            setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
+        targets, offset, u = self._given
+        other._given = targets, offset, None if u is None else u[features]
+        return other
+
+    def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
+        """The same problem for other targets; shares X and ``scales``."""
+        other = self.copied("null_model", "alpha_max", "scaling")
+        targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
+        other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
+        other._silence_rows()
+        return other
+
+    def copied(self, *stale: str) -> Problem:
+        """A copy that shares all data, without the cached results of these names."""
+        other = object.__new__(Problem)
+        other.__dict__.update(self.__dict__)
+        for name in stale:
+            other.__dict__.pop(name, None)
+        return other
+
+    def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
+        """Sets everything that depends on the sample weights."""
+        self.row_weights = arguments.row_weights(sample_weight, self.n_samples)
+        self._silence_rows()
+        self.penalty_weights = self._given[2]
+        self.scales: Array | None = None
+        self.l2_weights: Array | None = None
+        if self.standardize:
+            self.scales = column_scales(core_matrix(self.X), self.row_weights, self.fit_intercept, resolve_threads())
+            u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+            varies = self.scales > 0
+            self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
+            self.l2_weights = self.scales**2
+
+    def _silence_rows(self) -> None:
+        """Targets and offset without what rows of weight 0 say."""
+        self.y, self.offset, _ = self._given
+        if self.row_weights is not None and np.any(self.row_weights == 0):
+            rows = self.row_weights == 0
+            if not self.loss.is_classifier:
+                self.y = np.where(rows, 0.0, self.y)
+            self.offset = None if self.offset is None else np.where(rows, 0.0, self.offset)
+
+    @cached_property
+    def penalty(self) -> Penalty:
+        """The penalty in NumPy, one entry per feature."""
+        return self.penalty_at(np.arange(self.n_features))
+
+    def penalty_at(self, features: NDArray[np.integer[Any]]) -> Penalty:
+        """The penalty of these features alone."""
+
+        def pick(values: float | Array | None) -> Array:
+            if isinstance(values, np.ndarray):
+                return np.asarray(values[features])
+            return np.full(len(features), 1.0 if values is None else values)
+
+        u = pick(self.penalty_weights)
+        excluded = np.isinf(u)
+        lower, upper = np.where(excluded, 0.0, pick(self.lower)), np.where(excluded, 0.0, pick(self.upper))
+        l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
+        return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
+
+    # The column passes that a certificate needs; backends.cpu.CpuModel has the same, threaded.
+
+    def products(self, theta: Array) -> Array:
+        """x_j·theta of every column."""
+        return np.asarray(self.X.T @ theta, dtype=np.float64)
+
+    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
+        """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
+
+        With ``at_null``, the smallest alpha at which all penalised weights are 0 at the optimum; constraints of
+        features with a finite bound then count too. ``rounding``·‖x_j‖ is added to every |x_j·theta|.
+        """
+        correlation = -self._enlarged(theta, rounding)
+        room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
+        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
+        counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)
+        return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
+
+    def _enlarged(self, theta: Array, rounding: float) -> Array:
+        products = self.products(theta)
+        return products if rounding == 0 else products + np.copysign(rounding * column_norms(self.X), products)
+
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
+        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which certificate.py takes care of."""
+        held = np.flatnonzero(~self.penalty.is_free)
+        return float(np.sum(self.penalty.at(held).conjugate(-scale * self._enlarged(theta, rounding)[held])))
+
+    # Sums over rows. Everything that sums over rows goes through these three.
+
+    def mean(self, values: Array) -> float:
+        """Σ_i ω_i values_i"""
+        # not as a dot product: BLAS may wake its threads for it, which takes longer than the sum
+        return float(np.mean(values) if self.row_weights is None else np.sum(self.row_weights * values))
+
+    def weigh(self, values: Array) -> Array:
+        """ω_i values_i: loss derivatives → dual point"""
+        return values / self.n_samples if self.row_weights is None else self.row_weights * values
+
+    def unweigh(self, theta: Array) -> Array:
+        """theta_i/ω_i, 0 where ω_i = 0: dual point → argument of the loss's conjugate"""
+        if self.row_weights is None:
+            return np.asarray(theta * self.n_samples)
+        ratio: Array = np.zeros(self.n_samples)
+        return np.divide(theta, self.row_weights, out=ratio, where=self.row_weights > 0)
+
+    def decision(self, w: ArrayLike, intercept: float = 0.0) -> Array:
+        """Predictions Xw + intercept + offset in float64."""
+        return self._predictions(arguments.point("w", w, self.n_features), self._intercept(intercept))
+
+    def _predictions(self, w: Array, intercept: float) -> Array:
+        features = np.flatnonzero(w)  # the product with all columns would copy a float32 matrix to float64
+        columns = self.X[:, features]
+        predictions = np.asarray(columns @ w[features], dtype=np.float64)
+        predictions += intercept
+        if np.sum(np.abs(w[features]) * column_norms(columns)) > 100 * np.sqrt(np.sum(predictions**2)):
+            predictions = combined_exactly(columns, w[features], intercept)  # columns that nearly cancel
+        if self.offset is not None:
+            predictions += self.offset
+        return predictions
+
+    def dual_at(self, predictions: Array) -> Array:
+        """θ_i = ω_i loss′(y_i, predictions_i): the dual point that belongs to predictions, feasible at a solution."""
+        return self.weigh(self.loss.deriv(self.y, predictions))
+
+    def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
+        """The objective at weights w and this intercept."""
+        _, objective = self._evaluate(w, intercept)
+        return self.scaling.value_out(objective)
+
+    def _evaluate(self, w: ArrayLike, intercept: float) -> tuple[Array, float]:
+        """Predictions and objective in the units of ``scaling.inner``, in which sums do not cancel."""
+        w, number = arguments.point("w", w, self.n_features), self._intercept(intercept)
+        scaling, inner = self.scaling, self.scaling.inner
+        inner_w = scaling.coef_in(w)
+        predictions = inner._predictions(inner_w, scaling.intercept_in(number, slice(None), w))
+        features = np.flatnonzero(w)
+        penalty = scaling.penalty_in(features, w[features])
+        return predictions, inner.mean(inner.loss.value(inner.y, predictions)) + penalty
+
+    def gradient(self, w: ArrayLike, intercept: float = 0.0) -> Array:
+        """Gradient of the mean loss with respect to w."""
+        return self.products(self.dual_at(self.decision(w, intercept)))
+
+    def duality_gap(self, w: ArrayLike, intercept: float = 0.0, dual: ArrayLike | None = None) -> float:
+        """objective(w, intercept) − dual value: the objective is at most this much above the true minimum.
+
+        ``dual`` is a dual point θ, an array of n. If it violates a constraint by more than rounding (1e-12), it
+        proves nothing and the gap is inf. None: the loss derivatives at w, scaled to be feasible; close to the
+        solution this gives a much larger gap than the dual point of a ``Solution``.
+        """
+        predictions, objective = self._evaluate(w, intercept)
+        inner = self.scaling.inner
+        if dual is None:
+            _, value = scaled_dual_point(inner, predictions, inner)
+        else:
+            theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
+            value = dual_value(inner, theta, inner)
+        return self.scaling.value_out(objective - value)
+
+    def best_intercept(self, w: ArrayLike) -> float:
+        """The intercept that minimises the objective for these weights; 0 for a problem without intercept."""
+        w = arguments.point("w", w, self.n_features)
+        if not self.fit_intercept:
+            return 0.0
+        inner = self.scaling.inner.copied("null_model", "alpha_max", "scaling")
+        inner.offset = inner._predictions(self.scaling.coef_in(w), 0.0)
+        return self.scaling.intercept_out(best_intercept(inner), slice(None), w)
+
+    def kkt_residual(self, w: ArrayLike, intercept: float = 0.0) -> float:
+        """Largest distance of −gradient to the penalty's subdifferential: 0 exactly at a solution.
+
+        With an intercept its own derivative counts too.
+        """
+        w = arguments.point("w", w, self.n_features)
+        theta = self.dual_at(self.decision(w, intercept))
+        largest = float(np.max(self.penalty.subgradient_distance(w, self.products(theta))))
+        return max(largest, abs(float(np.sum(theta)))) if self.fit_intercept else largest
+
+    def _intercept(self, intercept: float) -> float:
+        try:
+            value = number("intercept", intercept)
+        except ValueError:
+            value = float("nan")
+        if not np.isfinite(value):
+            raise ValueError(f"intercept={shown(intercept)} must be a finite number; pass a dual point as dual=…")
+        if value != 0 and not self.fit_intercept:
+            raise ValueError(f"intercept={intercept!r} needs a problem with fit_intercept=True; this one has none")
+        return value
+
+    @property
+    def has_unpenalised(self) -> bool:
+        """Whether some features are unpenalised, so that the null model can have nonzero weights."""
+        return self.penalty_weights is not None and bool(np.any(self.penalty_weights == 0))
+
+    @cached_property
+    def scaling(self) -> Scaling:
+        """The problem in the units in which it is solved."""
+        return Scaling(self)
+
+    def rescale_columns(self) -> None:
+        """Called where the values of X turn out to be too large or too small for a solver."""
+        self.column_units = self.column_units.rescaled(None if self.row_weights is None else self.row_weights > 0)
+        for name in ("scaling", "null_model", "alpha_max"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def null_model(self) -> NullModel:
+        """The best model in which all penalised weights are 0, such as the intercept alone."""
+        null = self.fit_null_model()
+        if null.status == "interrupted":
+            raise KeyboardInterrupt
+        return null
+
+    def fit_null_model(self, deadline: float = float("inf")) -> NullModel:
+        """``null_model``, or the best found by the deadline (in time.perf_counter's seconds) or at Ctrl-C."""
+        known: NullModel | None = self.__dict__.get("null_model")
+        if known is not None:
+            return known
+        inner = self.scaling.inner
+        if inner is not self:
+            null = self.scaling.null_out(inner.fit_null_model(deadline))
+        else:
+            try:
+                null = fit_null_model(self, deadline)
+            except OutOfRangeError:
+                self.rescale_columns()
+                return self.fit_null_model(deadline)
+        if not np.isfinite(null.objective):
+            raise ValueError(self._overflow())
+        if null.status == "converged":
+            self.__dict__["null_model"] = null
+        return null
+
+    def _overflow(self) -> str:
+        """Which values make the loss overflow."""
+        culprit, largest = "y", float(np.max(np.abs(self.y)))
+        if self.offset is not None and (self.loss.is_classifier or np.max(np.abs(self.offset)) > largest):
+            culprit, largest = "offset", float(np.max(np.abs(self.offset)))
+        return f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}"
+
+    @cached_property
+    def alpha_max(self) -> float:
+        """The smallest alpha at which the null model is a solution."""
+        null = self.null_model  # may rescale the columns
+        inner = self.scaling.inner
+        # on the core: scipy would copy a float32 matrix to float64 for this product
+        needed = CpuModel(inner, resolve_threads()).alpha_needed(self.scaling.dual_in(null.dual), at_null=True)
+        return self.scaling.alpha_out(needed)

@@ -1,0 +1,1 @@
+"""REPORT: pages, pictures and tables."""

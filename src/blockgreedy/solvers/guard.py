@@ -1,0 +1,86 @@
+"""The guard at the end of every solve: what is returned is evaluated again, and no status says more than that.
+
+Iterations carry predictions, objective and dual value from step to step, in the units of the inner problem. Here the
+weights are taken as the user gets them, and objective, dual value and every column's constraint are computed from
+them and the dual point alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.problem.certificate import scaled_dual_point
+
+if TYPE_CHECKING:
+    from blockgreedy import _core
+    from blockgreedy.backends.cpu import CpuModel
+    from blockgreedy.problem.scaling import Scaling
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A point as the user gets it, and what is proven of it."""
+
+    features: NDArray[np.int32]  # those with a weight that is not 0, ascending
+    values: Array  # their weights
+    intercept: float
+    objective: float
+    penalty: float  # what it adds to the objective
+    gap: float
+    is_proven: bool  # the gap is what was asked for
+    other_dual: Array | None  # where the engine's own is not the best one
+    inner_intercept: float
+
+
+def guard(
+    scaling: Scaling,
+    model: CpuModel,
+    engine: _core.WorkingSet,
+    coef: Array,
+    features: NDArray[np.int32],
+    thorough: bool,
+) -> Guarded:
+    """Where the engine stands. ``coef`` holds its weights, which become what the user's are in inner units.
+
+    ``features`` are those of the weights that are returned, all others being 0. ``thorough``: also look for a better
+    dual point, where the engine's is not good enough.
+    """
+    inner = scaling.inner
+    if thorough:
+        engine.certify()
+    values = scaling.weights_out(features, coef[features])
+    returned = scaling.weights_in(features, values)
+    coef[features] = returned
+    intercept = scaling.intercept_out(engine.intercept, features, values)
+    inner_intercept = scaling.intercept_in(intercept, features, values)
+    objective, penalty, dual_value = engine.verify(features, returned, inner_intercept)
+    if not scaling.is_identity:
+        own = scaling.penalty_in(features, values)
+        objective, penalty = objective - penalty + own, own
+    other = None
+    for weights in (None, (features, returned)) if thorough else ():
+        if objective - dual_value <= engine.enough:
+            break
+        point, value = scaled_dual_point(inner, np.array(engine.predictions), model, weights)
+        if value > dual_value:
+            other, dual_value = point, value
+    if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
+        other, dual_value = np.zeros(inner.n_samples), 0.0
+    gap = max(objective - dual_value, 0.0)
+    return Guarded(
+        features,
+        values,
+        intercept,
+        scaling.value_out(objective),
+        scaling.value_out(penalty),
+        scaling.value_out(gap),
+        gap <= engine.enough,
+        other,
+        inner_intercept,
+    )
