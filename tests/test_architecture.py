@@ -15,6 +15,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
 MAY_IMPORT_CORE = {
     "backends/cpu.py",
+    "problem/core_problem.py",
+    "problem/passes.py",
     "partitions/partition.py",
     "partitions/theory.py",
     "data/generate.py",

@@ -21,6 +21,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.names import GreedyRule, Method, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import (
@@ -53,9 +54,10 @@ from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.partitions.partition import KINDS, Partition
 from blockgreedy.problem.arguments import non_negative
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.solvers.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
-from blockgreedy.solvers.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
+from blockgreedy.solvers.solution import Solution
+from blockgreedy.solvers.solve import FamilyArguments, check_family_arguments, check_limits, solve
 from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, get_args
 
+from blockgreedy.base.names import GreedyRule, ScanMode, Update
 from blockgreedy.base.validate import flag, number, one_of, shown, whole
-
-Update = Literal["add", "line-search", "sweep", "joint"]
-GreedyRule = Literal["gain", "step"]
-ScanMode = Literal["slices", "blocks"]
 
 # What each preset fixes (p = every feature a block of its own, B = all blocks) and what it only suggests.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -43,9 +40,9 @@ class FamilyOptions:
         if self.max_sweeps is not None:
             whole("max_sweeps", self.max_sweeps, 1, 2**31)
         whole("seed", self.seed, 0, 2**64 - 1)
-        one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
-        one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
-        one_of("scan", self.scan, ("slices", "blocks"))
+        one_of("update", self.update, get_args(Update))
+        one_of("greedy_rule", self.greedy_rule, get_args(GreedyRule))
+        one_of("scan", self.scan, get_args(ScanMode))
         if not number("inner_tol", self.inner_tol) > 0:
             raise ValueError(f"inner_tol={shown(self.inner_tol)} must be above 0")
         object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
