@@ -83,25 +83,25 @@ void predict(const Matrix& matrix, const double* w, double* Xw) {
       matrix);
 }
 
-double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,
-                 ThreadTeam& team) {
+double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n_cols, const double* w,
+                 const double* Xw, ThreadTeam& team) {
   constexpr std::int64_t chunk = 512;
   const RowSlices slices(n_rows);
   std::array<double, 64> loss_sums{};
-  const auto values = loss_kernels(target.loss).values;
+  const auto values = loss_kernels(problem.loss).values;
   const auto run_slice = [&](std::int64_t slice, int) {
     std::array<double, chunk> buffer, predictions;
     double total = 0;
     for (std::int64_t first = slices.begin(slice); first < slices.end(slice); first += chunk) {
       const std::int64_t count = std::min(chunk, slices.end(slice) - first);
       const double* at = Xw + first;
-      if (target.offset) {
-        std::transform(at, at + count, target.offset + first, predictions.begin(), std::plus<>());
+      if (problem.offset) {
+        std::transform(at, at + count, problem.offset + first, predictions.begin(), std::plus<>());
         at = predictions.data();
       }
-      values(target.y + first, at, count, target.loss.delta, buffer.data());
-      total += target.row_weights
-                   ? std::inner_product(buffer.begin(), buffer.begin() + count, target.row_weights + first, 0.0)
+      values(problem.y + first, at, count, problem.loss.delta, buffer.data());
+      total += problem.row_weights
+                   ? std::inner_product(buffer.begin(), buffer.begin() + count, problem.row_weights + first, 0.0)
                    : kernels().sum(buffer.data(), count);
     }
     loss_sums[static_cast<std::size_t>(slice)] = total;
@@ -115,9 +115,9 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
   for (double v : loss_sums) loss += v;
   double penalty = 0;
   for (std::int64_t j = 0; j < n_cols; ++j) {
-    if (w[j] != 0) penalty += target.penalty.at(j).value(w[j]);
+    if (w[j] != 0) penalty += problem.penalty.at(j).value(w[j]);
   }
-  return (target.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
+  return (problem.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
 }
 
 double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,
