@@ -166,7 +166,7 @@ class Scan {
     for (std::int64_t at = first, end; at < last; at = end) {
       end = columns ? at + 64 : (at / 64 + 1) * 64;  // storage order keeps in step with the words of support
       if (end > last) end = last;
-      column_dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
+      kernels().of(view_).dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
       std::uint64_t look = kernels().above(products.data(), end - at, smallest_l1_);
       look |= support_bits(columns, at, end - at);
       for (; look != 0; look &= look - 1) {

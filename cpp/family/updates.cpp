@@ -76,7 +76,7 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
   double y[capacity], t[capacity], d[capacity];
   std::int32_t rows[capacity];
   int filled = 0;
-  const auto derivs = loss_kernels(problem_.loss).derivs;
+  const auto derivs = kernels().of(problem_.loss).derivs;
   const auto flush = [&] {
     derivs(y, t, filled, problem_.loss.delta, d);
     for (int k = 0; k < filled; ++k) state_.derivs[static_cast<std::size_t>(rows[k])] = d[k];
@@ -94,7 +94,8 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
 template <class View>
 void Updates<View>::refresh_slice(std::int64_t slice) {
   const std::int64_t first = slices_.begin(slice);
-  loss_kernels(problem_.loss)
+  kernels()
+      .of(problem_.loss)
       .derivs(problem_.y + first, state_.Xw.data() + first, slices_.end(slice) - first, problem_.loss.delta,
               state_.derivs.data() + first);
 }
@@ -205,7 +206,7 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
   for (int count = 1; count < max_line_steps; ++count) {
     const double moved = z - w;
     for (k = 0; k < n; ++k) t[k] = start[k] + moved * x[k];
-    loss_kernels(problem_.loss).derivs(y, t, n, problem_.loss.delta, d);
+    kernels().of(problem_.loss).derivs(y, t, n, problem_.loss.delta, d);
     const double next = coordinate.prox(z, inverse_n_ * column_dot(column, 0, d), proposal.curvature);
     const double change = std::fabs(next - z);
     z = next;

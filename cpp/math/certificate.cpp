@@ -28,11 +28,12 @@ void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, V
             const std::int64_t count = std::min(batch_size, end - first);
             if (rounding > 0) {
               std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
-              column_sums(view, columns.data(), count, r, r, sums.data());  // rows where r is 0 round nothing
+              kernels().of(view).sums(view, columns.data(), count, r, r,
+                                      sums.data());  // rows where r is 0 round nothing
               for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
                 products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
             } else {
-              column_dots(view, nullptr, first, count, r, products.data());
+              kernels().of(view).dots(view, nullptr, first, count, r, products.data());
             }
             for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
           }
@@ -88,7 +89,7 @@ double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n
   constexpr std::int64_t chunk = 512;
   const RowSlices slices(n_rows);
   std::array<double, 64> loss_sums{};
-  const auto values = loss_kernels(problem.loss).values;
+  const auto values = kernels().of(problem.loss).values;
   const auto run_slice = [&](std::int64_t slice, int) {
     std::array<double, chunk> buffer, predictions;
     double total = 0;
