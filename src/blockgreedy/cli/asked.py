@@ -15,12 +15,12 @@ import typer
 from numpy.typing import NDArray
 
 from blockgreedy.base.surroundings import surroundings
+from blockgreedy.base.validate import non_negative
 from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_advice
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
 from blockgreedy.data.loading import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
-from blockgreedy.problem.arguments import non_negative
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.problem import Problem
 

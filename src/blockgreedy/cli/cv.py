@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from blockgreedy.base.validate import whole
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, whole
 from blockgreedy.cli.asked import (
     ModelOption,
     ProblemOptions,
@@ -44,8 +44,6 @@ from blockgreedy.data import Dataset
 from blockgreedy.models.model import CrossValidation, Model
 from blockgreedy.models.quality import Quality, measure
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.path import check_grid, check_ratio
-from blockgreedy.solvers.solve import check_limits
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
 Selection = Literal["min", "1se"]

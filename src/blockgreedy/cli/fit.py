@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import whole
+from blockgreedy.base.validate import check_limits, non_negative, seed_of
 from blockgreedy.cli.asked import (
     ModelOption,
     ProblemOptions,
@@ -51,11 +51,10 @@ from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.partitions.partition import KINDS, Partition
-from blockgreedy.problem.arguments import non_negative
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
-from blockgreedy.solvers.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
+from blockgreedy.solvers.solve import FamilyArguments, Method, Solution, check_family_arguments, solve
 from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
@@ -170,7 +169,7 @@ class FitOptions(ProblemOptions):
                 "give exactly one of --alpha and --alpha-ratio (try --alpha-ratio 0.01), or let cross-validation "
                 "choose: blockgreedy cv"
             )
-        whole("seed", self.seed, 0, 2**64 - 1)
+        seed_of("seed", self.seed)
         for name in ("alpha", "alpha_ratio"):
             if getattr(self, name) is not None:
                 non_negative(name, getattr(self, name))

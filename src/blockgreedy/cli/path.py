@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from blockgreedy.base.files import replacing_text
-from blockgreedy.base.validate import whole
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, whole
 from blockgreedy.cli.asked import (
     ModelOption,
     ProblemOptions,
@@ -47,9 +47,8 @@ from blockgreedy.cli.shell import (
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS
-from blockgreedy.solvers.path import check_grid, check_ratio, solve_path
+from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
-from blockgreedy.solvers.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
 _CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", rich_help_panel="Output")

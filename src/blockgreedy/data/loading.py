@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from blockgreedy.base.validate import float_type
 from blockgreedy.data.arrays import read_mtx, read_npy
 from blockgreedy.data.arrow import read_schema
 from blockgreedy.data.dataset import Dataset
@@ -90,8 +91,7 @@ def load(
     treatment = Treatment.of(categorical, drop, fill, cross, min_count)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
-    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} must be None, float32 or float64")
+    float_type("dtype", dtype, may_be_none=True)
     text_dtype = np.float64 if dtype is None else dtype
 
     def read() -> Dataset:

@@ -24,7 +24,7 @@ from blockgreedy.backends.cpu import core_matrix
 from blockgreedy.base.files import replacing
 from blockgreedy.base.reals import as_array, real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import one_of, whole
+from blockgreedy.base.validate import one_of, seed_of, whole
 from blockgreedy.problem.arguments import labels
 from blockgreedy.problem.columns import as_columns, column_norms, without_stored_zeros
 from blockgreedy.problem.problem import Problem
@@ -235,7 +235,7 @@ def make_partition(
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimension(s), expected 2 (samples × features)")
     n_blocks = _check_n_blocks(n_blocks, shape[1])
-    return make(X, y, n_blocks, whole("seed", seed, 0, 2**64 - 1), n_threads)
+    return make(X, y, n_blocks, seed_of("seed", seed), n_threads)
 
 
 def _random(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:

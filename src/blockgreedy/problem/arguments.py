@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.base.reals import as_array, is_missing, is_number, real_array
-from blockgreedy.base.validate import flag, number, shown
+from blockgreedy.base.validate import flag, non_negative, shown
 from blockgreedy.data.dataset import Dataset
 
 __all__ = [
@@ -50,16 +50,6 @@ def warn_of_mean(X: Any, y: Array) -> None:
             "fit_intercept=True fits one",
             stacklevel=3,
         )
-
-
-def non_negative(name: str, value: float) -> float:
-    try:
-        finite = number(name, value)
-    except ValueError:
-        finite = float("nan")
-    if not (np.isfinite(finite) and finite >= 0):
-        raise ValueError(f"{name}={shown(value)} must be a finite number of at least 0")
-    return finite
 
 
 def point(name: str, values: ArrayLike, length: int) -> Array:

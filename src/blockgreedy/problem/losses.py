@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlog1py, xlogy
 
-from blockgreedy.base.validate import number, one_of, shown
+from blockgreedy.base.validate import one_of, positive
 
 Array = NDArray[np.float64]
 FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity is given up
@@ -207,10 +207,5 @@ LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (Squared, Logistic,
 
 def make_loss(name: str, huber_delta: float) -> Loss:
     one_of("loss", name, LOSSES)
-    try:
-        delta = number("huber_delta", huber_delta)
-    except ValueError:
-        delta = float("nan")
-    if not (np.isfinite(delta) and delta > 0):
-        raise ValueError(f"huber_delta={shown(huber_delta)} must be a finite number above 0")
+    delta = positive("huber_delta", huber_delta)
     return Huber(delta=delta) if name == "huber" else LOSSES[name]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from blockgreedy.base.validate import flag, number, one_of, shown, whole
+from blockgreedy.base.validate import above_zero, flag, one_of, seed_of, whole
 
 Update = Literal["add", "line-search", "sweep", "joint"]
 GreedyRule = Literal["gain", "step"]
@@ -42,12 +42,11 @@ class FamilyOptions:
         whole("per_block", self.per_block, 1)
         if self.max_sweeps is not None:
             whole("max_sweeps", self.max_sweeps, 1, 2**31)
-        whole("seed", self.seed, 0, 2**64 - 1)
+        seed_of("seed", self.seed)
         one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
         one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
         one_of("scan", self.scan, ("slices", "blocks"))
-        if not number("inner_tol", self.inner_tol) > 0:
-            raise ValueError(f"inner_tol={shown(self.inner_tol)} must be above 0")
+        above_zero("inner_tol", self.inner_tol)
         object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")

@@ -19,11 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy.backends.cpu import CpuModel
 from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import flag, may_call, number, shown, whole
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.guard import guard
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
-from blockgreedy.solvers.solve import check_limits
 from blockgreedy.solvers.working_set import MAX_ITER, final_status, rescale
 
 if TYPE_CHECKING:
@@ -36,8 +35,6 @@ Array = NDArray[np.float64]
 _SURE = 1e-3
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
-
-_MOST_ALPHAS = 100_000
 
 
 def solve_path(
@@ -207,26 +204,8 @@ class _Run:
         return "max_seconds" if time.perf_counter() >= self.until else ""
 
 
-def check_ratio(l1_ratio: float, l2: float, alphas: ArrayLike | None = None) -> float:
-    if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
-        raise ValueError(
-            f"l1_ratio={shown(l1_ratio)} must be from 0 to 1, and above 0 unless a list of alphas is given"
-        )
-    if l2 > 0:
-        raise ValueError(f"l1_ratio={l1_ratio!r} sets the ridge penalty, so it cannot be combined with l2={l2}")
-    return float(l1_ratio)
-
-
 def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
     return problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
-
-
-def check_grid(n_alphas: int, eps: float) -> int:
-    if not 0 < number("eps", eps) < 1:
-        raise ValueError(
-            f"eps={shown(eps)} must be above 0 and below 1: it is the smallest alpha as a fraction of the largest"
-        )
-    return whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
 
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:

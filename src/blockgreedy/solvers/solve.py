@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import flag, may_call, number, one_of, shown, whole
+from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
@@ -182,7 +182,7 @@ def solve(
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
     max_iter = None if max_iter is None else index(max_iter)
-    seed = whole("seed", seed, 0, 2**64 - 1)
+    seed = seed_of("seed", seed)
     one_of("method", method, ("auto", *PRESETS))
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
@@ -330,24 +330,6 @@ def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition
     if n_blocks is not None and whole("n_blocks", n_blocks, 1) != partition.n_blocks:
         raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {partition.n_blocks} blocks")
     return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
-
-
-def check_limits(
-    tol: float,
-    max_iter: int | None,
-    max_seconds: float | None,
-    trace_iters: int | None = None,
-    trace_seconds: float | None = None,
-) -> None:
-    """Refuses what cannot limit a run."""
-    if not number("tol", tol) >= 0:
-        raise ValueError(f"tol={shown(tol)} must be a number of at least 0")
-    for name, value in (("max_iter", max_iter), ("trace_iters", trace_iters)):
-        if value is not None:
-            whole(name, value, 1)
-    for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
-        if seconds is not None and not number(name, seconds) > 0:
-            raise ValueError(f"{name}={shown(seconds)} must be above 0, or None")
 
 
 def _intercept(intercept_init: float | None, problem: Problem) -> float:
