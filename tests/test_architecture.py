@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import blockgreedy
+import blockgreedy.base.names
 from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +93,35 @@ def writes(path):
         copies = owner == "shutil" and name in {"copy", "move"}
         if name in WRITERS or (name in OPENERS and modes and not is_open) or system or copies:
             yield node.lineno
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "names"),
+    [
+        ("LossKind", blockgreedy.base.names.LOSS_NAMES),
+        ("UpdateRule", blockgreedy.base.names.UPDATES),
+        ("GreedyRule", blockgreedy.base.names.GREEDY_RULES),
+        ("ScanMode", blockgreedy.base.names.SCAN_MODES),
+    ],
+)
+def test_the_core_numbers_names_as_python_lists_them(enumeration, names):
+    declared = re.compile(rf"enum class {enumeration}\b[^{{]*\{{([^}}]*)\}}")
+    found = [found[1] for file in (ROOT / "cpp").rglob("*.hpp") if (found := declared.search(file.read_text()))]
+    assert [name.strip().replace("_", "-") for name in found[0].split(",")] == [
+        name.replace("_", "-") for name in names
+    ]
+
+
+def test_every_name_of_an_option_has_what_it_stands_for():
+    from blockgreedy.partitions.partition import KINDS
+    from blockgreedy.problem.losses import LOSSES
+    from blockgreedy.solvers.options import PRESETS
+
+    names = blockgreedy.base.names
+    assert tuple(LOSSES) == names.LOSS_NAMES
+    assert [loss().code for loss in LOSSES.values()] == list(range(len(LOSSES)))
+    assert tuple(PRESETS) == names.FAMILY_METHODS
+    assert tuple(KINDS) == names.PARTITION_KINDS
 
 
 def test_solvers_ask_what_a_loss_can_do_never_which_it_is():

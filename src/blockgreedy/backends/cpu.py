@@ -9,16 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy import _core
+from blockgreedy.base.names import GREEDY_RULES, SCAN_MODES, UPDATES
 from blockgreedy.base.threads import resolve_threads
 
 if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition
     from blockgreedy.problem.problem import Problem
     from blockgreedy.solvers.options import FamilyOptions
-
-UPDATES = ("add", "line-search", "sweep", "joint")
-GREEDY_RULES = ("gain", "step")
-SCANS = ("slices", "blocks")
 
 
 def core_matrix(columns: Any) -> _core.Matrix:
@@ -140,7 +137,7 @@ class CpuModel:
             options.per_block,
             UPDATES.index(options.update),
             GREEDY_RULES.index(options.greedy_rule),
-            SCANS.index(options.scan),
+            SCAN_MODES.index(options.scan),
             options.atomic,
             options.inner_tol,
             options.sweeps,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+Name = TypeVar("Name", bound=str)
 
 MAX_SEED = 2**64 - 1  # the random generator counts in 64 bits
 _MAX_ALPHAS = 100_000  # of a path
@@ -105,7 +107,7 @@ def may_call(name: str, value: Any) -> None:
         raise ValueError(f"{name}={shown(value)} must be a function, or None")
 
 
-def one_of(name: str, value: Any, accepted: Iterable[str]) -> str:
+def one_of(name: str, value: Any, accepted: Iterable[Name]) -> Name:
     accepted = tuple(accepted)
     if not isinstance(value, str) or value not in accepted:
         raise ValueError(f"{name}={shown(value)} is not known; use one of {', '.join(map(repr, accepted))}")

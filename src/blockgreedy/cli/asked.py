@@ -14,6 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from blockgreedy.base.names import LossName
 from blockgreedy.base.surroundings import surroundings
 from blockgreedy.base.validate import non_negative
 from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_advice
@@ -26,7 +27,7 @@ from blockgreedy.problem.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
 FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
-Loss = Literal["auto", "squared", "logistic", "squared_hinge", "huber"]
+Loss = Literal["auto", LossName]
 Dtype = Literal["float32", "float64"]
 IndexBase = Literal["auto", "0", "1"]
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}

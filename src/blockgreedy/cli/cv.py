@@ -3,13 +3,14 @@
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from blockgreedy.base.names import Selection
 from blockgreedy.base.validate import check_grid, check_limits, check_ratio, whole
 from blockgreedy.cli.asked import (
     ModelOption,
@@ -46,7 +47,6 @@ from blockgreedy.models.quality import Quality, measure
 from blockgreedy.problem.problem import Problem
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
-Selection = Literal["min", "1se"]
 _ESTIMATORS = {"squared": "ElasticNetCV", "logistic": "LogisticRegressionCV"}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -21,6 +21,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.names import PARTITION_KINDS, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, non_negative, seed_of
 from blockgreedy.cli.asked import (
@@ -50,11 +51,11 @@ from blockgreedy.cli.shell import (
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
-from blockgreedy.partitions.partition import KINDS, Partition
+from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
-from blockgreedy.solvers.solve import FamilyArguments, Method, Solution, check_family_arguments, solve
+from blockgreedy.solvers.solve import FamilyArguments, Solution, check_family_arguments, solve
 from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
@@ -62,7 +63,6 @@ _STYLES = {"converged": "bold green", "diverged": "bold red"}
 _of_problem, _of_method = partial(option, "Problem"), partial(option, "Method")
 _of_family = partial(option, "Settings of the methods other than auto")
 _of_stopping, _of_output = partial(option, "Stopping"), partial(option, "Output")
-OnDivergence = Literal["stop", "continue"]
 _TRACE = typer.Option(
     "--trace", help="Write objective, gap and nonzeros over time to this CSV file.", rich_help_panel="Output"
 )
@@ -99,7 +99,7 @@ class FitOptions(ProblemOptions):
     partition: str | None = _of_family(
         None,
         "--partition",
-        f"How features are divided into blocks: {', '.join(KINDS)} (default: random), or a file written by "
+        f"How features are divided into blocks: {', '.join(PARTITION_KINDS)} (default: random), or a file written by "
         "blockgreedy partition.",
     )
     blocks_per_iter: int | None = _of_family(
@@ -307,7 +307,7 @@ def _with_partition(options: FitOptions) -> dict[str, Any]:
 
 def _partition_file(options: FitOptions) -> list[Input]:
     name = options.partition
-    is_file = name is not None and name not in KINDS and name.endswith(".npz")
+    is_file = name is not None and name not in PARTITION_KINDS and name.endswith(".npz")
     return [("the partition", Path(name))] if name is not None and is_file else []
 
 
@@ -339,7 +339,7 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
 
 def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> dict[str, Any]:
     """The settings of the family; the default method has none of them."""
-    if options.method not in PRESETS or solution.partition is None:
+    if options.method == "auto" or solution.partition is None:
         return {}
     B = solution.partition.n_blocks
     B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, B)

@@ -15,6 +15,7 @@ from rich.console import Console
 from scipy import sparse
 
 from blockgreedy.base.files import replacing, replacing_text
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.scores import score_facts, show_scores
@@ -24,7 +25,6 @@ from blockgreedy.data.dataset import label_text
 from blockgreedy.data.loading import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, check_options, kind_of
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import measure
-from blockgreedy.solvers.criteria import CRITERIA
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
 _MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")

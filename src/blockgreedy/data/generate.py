@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from blockgreedy import _core
+from blockgreedy.base.names import GeneratedSet
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import MAX_SEED
 from blockgreedy.data.dataset import Dataset
@@ -78,7 +79,7 @@ def kdda_like(
 
 
 # Table 1 of the paper.
-_SHAPES: dict[str, tuple[int, int, int]] = {
+_SHAPES: dict[GeneratedSet, tuple[int, int, int]] = {
     "news20": (19_996, 1_355_191, 9_097_916),
     "reuters": (23_865, 47_237, 1_757_800),
     "realsim": (72_309, 20_958, 3_709_083),
@@ -87,7 +88,7 @@ _SHAPES: dict[str, tuple[int, int, int]] = {
 
 
 def shaped(
-    name: Literal["reuters", "news20", "realsim", "kdda"],
+    name: GeneratedSet,
     seed: int = 0,
     scale: float = 1.0,
     n_threads: int | None = None,

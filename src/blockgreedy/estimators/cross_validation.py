@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
+from blockgreedy.base.names import SELECTIONS
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
@@ -90,8 +91,8 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         classes: NDArray[Any] | None = None,
     ) -> Choice:
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
-        if self.selection not in ("min", "1se"):
-            raise ValueError(f"selection={self.selection!r} is not known; use 'min' or '1se'")
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
         tols, ratios = self._fold_tols(), self._ratios()
         folds = make_folds(splits, len(y), weights)
         judge = Judge(y, offsets, make_score(self.scoring, classes))

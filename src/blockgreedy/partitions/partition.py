@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -22,6 +22,7 @@ from scipy.sparse import issparse
 from blockgreedy import _core
 from blockgreedy.backends.cpu import core_matrix
 from blockgreedy.base.files import replacing
+from blockgreedy.base.names import PARTITION_KINDS, PartitionKind
 from blockgreedy.base.reals import as_array, real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import one_of, seed_of, whole
@@ -225,7 +226,7 @@ def make_partition(
     seed : for "random" and "balanced"
     n_threads : for "clustered" and "balanced"; the result does not depend on it
     """
-    make = KINDS[one_of("kind", kind, KINDS)]
+    make = KINDS[one_of("kind", kind, PARTITION_KINDS)]
     if isinstance(X, Problem):
         if y is not None:
             raise ValueError("y must not be given with a Problem, which has its own")
@@ -282,8 +283,7 @@ def _columns(X: Any, n_threads: int) -> Any:
     return X.columns if isinstance(X, _Checked) else as_columns(X, n_threads)
 
 
-Kind = Literal["random", "contiguous", "clustered", "balanced"]
-KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {
+KINDS: dict[PartitionKind, Callable[[Any, Any, int, int, int | None], Partition]] = {
     "random": _random,
     "contiguous": _contiguous,
     "clustered": _clustered,

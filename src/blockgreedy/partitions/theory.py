@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from blockgreedy import _core
 from blockgreedy.backends.cpu import core_matrix, weighted_squares
+from blockgreedy.base.names import GREEDY_RULES, GreedyRule
 from blockgreedy.base.validate import at_least, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import Partition, as_target
 from blockgreedy.partitions.spectrum import (
@@ -26,7 +27,6 @@ from blockgreedy.partitions.spectrum import (
     starting_points,
 )
 from blockgreedy.problem.columns import as_columns, column_norms
-from blockgreedy.solvers.options import GreedyRule
 
 __all__ = [
     "Bound",
@@ -328,7 +328,7 @@ def rate_bound(
     B, P = whole("n_blocks", n_blocks, 1), whole("blocks_per_iter", blocks_per_iter, 1)
     R, beta = at_least("radius", radius, 0), at_least("smoothness", smoothness, 0)
     factor = 1.0
-    if one_of("greedy_rule", greedy_rule, ("gain", "step")) == "step":
+    if one_of("greedy_rule", greedy_rule, GREEDY_RULES) == "step":
         if norm_ratio is None:
             raise ValueError(
                 "greedy_rule='step' needs norm_ratio, the largest ratio of two column norms within a block: "

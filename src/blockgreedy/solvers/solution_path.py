@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.base.validate import number, one_of, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.criteria import CRITERIA, Criteria, lowest
+from blockgreedy.solvers.criteria import Criteria, lowest
 from blockgreedy.solvers.solve import Solution, solve
 
 if TYPE_CHECKING:

@@ -11,22 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Status, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.family import run_family
-from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import warn_of_risk
 from blockgreedy.solvers.trace import Record, Trace
 from blockgreedy.solvers.working_set import run_working_set
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged", "stalled"]
-Method = Literal["auto", "block-greedy", "scd", "shotgun", "greedy", "thread-greedy"]
 
 
 _MAX_AUTO_BLOCKS = 1024  # each has a private copy of the predictions
@@ -43,7 +41,7 @@ class FamilyArguments(TypedDict, total=False):
     atomic: bool
     inner_tol: float
     max_sweeps: int | None
-    on_divergence: Literal["stop", "continue"]
+    on_divergence: OnDivergence
     trace_spectral_radius: bool
 
 
@@ -183,7 +181,7 @@ def solve(
     may_call("callback", callback)
     max_iter = None if max_iter is None else index(max_iter)
     seed = seed_of("seed", seed)
-    one_of("method", method, ("auto", *PRESETS))
+    one_of("method", method, METHODS)
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
         raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
@@ -228,7 +226,7 @@ def _solve_by_family(
     if unknown:
         raise TypeError(f"solve() has no argument {', '.join(sorted(unknown))}")
     on_divergence = family.get("on_divergence", "stop")
-    one_of("on_divergence", on_divergence, ("stop", "continue"))
+    one_of("on_divergence", on_divergence, ON_DIVERGENCE)
     radius = flag("trace_spectral_radius", family.get("trace_spectral_radius", False))
     given = partition if isinstance(partition, Partition) else None
     total, chosen = resolve_blocks(
@@ -277,7 +275,7 @@ def check_family_arguments(method: str, family: Mapping[str, Any], partition: Pa
         _check_partition_of_auto(partition)
         return
     _check_kind(partition)
-    one_of("on_divergence", family.get("on_divergence", "stop"), ("stop", "continue"))
+    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
     known = FamilyOptions.__dataclass_fields__.keys() - {"n_blocks", "blocks_per_iter"}
     FamilyOptions(1, 1, **{name: value for name, value in family.items() if name in known})
 
