@@ -21,7 +21,10 @@ from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
 from blockgreedy.data import Dataset, load
-from blockgreedy.data.loading import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
+from blockgreedy.data.cache import cache_of
+from blockgreedy.data.formats import TABLES, data_file
+from blockgreedy.data.loading import check_columns, check_options
+from blockgreedy.data.treatment import TREATMENTS
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.problem import Problem
 
@@ -104,12 +107,12 @@ class Reading:
         for path in data:
             found.append(("the data", path))
             with contextlib.suppress(ValueError):  # another ending, which reading will complain about
-                kind, _ = kind_of(path)
-                if self.target is not None and kind in (".mtx", ".npy"):
+                format = data_file(path).format
+                if self.target is not None and format.target_is_file:
                     found.append(("the labels", Path(self.target)))
                 with failures(code=WRONG_USE):
                     check_options(path, **self._of_files(), **more)
-                    if kind in TABLE_SUFFIXES:
+                    if format is TABLES:
                         labelled = self.needs_labels or self.target is not None
                         check_columns(path, target=self.target, labelled=labelled, **self.of_tables())
         return found
@@ -126,7 +129,7 @@ class Reading:
 
     def of_tables(self) -> dict[str, Any]:
         """What becomes of the columns of a table."""
-        return pick(self, "categorical drop fill cross min_count")
+        return pick(self, " ".join(TREATMENTS))
 
     def _of_files(self) -> dict[str, Any]:
         """The options that not every kind of file has."""

@@ -19,6 +19,7 @@ Crosses = str | Iterable[str | Iterable[str]] | None
 # "whole?": categories if all values turn out to be whole numbers, else numbers
 Role = Literal["categories", "numbers", "whole?"]
 ALL = "all"
+TREATMENTS = ("categorical", "drop", "fill", "cross", "min_count")  # the options that ``Treatment.of`` takes
 _AVERAGES = ("mean", "median")
 _FILL_HELP = "accepted are a number, mean or median, for all columns or for single ones: price=0,age=median"
 _CROSS_HELP = (
