@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.design import LabelledDesign
 from blockgreedy.base.reals import as_array, is_missing, is_number, real_array
 from blockgreedy.base.validate import flag, non_negative, shown
-from blockgreedy.data.dataset import Dataset
 
 __all__ = [
     "bound",
@@ -78,7 +78,7 @@ def labels(y: ArrayLike, n: int) -> NDArray[Any]:
 
 def named_design(X: Any, y: Any) -> tuple[Any, Any, NDArray[np.str_] | None]:
     """Matrix, targets and names of the columns, of a Dataset, a table of named columns or plain arrays."""
-    if isinstance(X, Dataset):
+    if isinstance(X, LabelledDesign):
         if y is None and not X.labelled:
             raise ValueError(f"X is {X!r}, which has no labels; give y")
         return X.X, X.y if y is None else y, X.feature_names
