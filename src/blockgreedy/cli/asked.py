@@ -1,25 +1,21 @@
 """Options that several commands have: which data, which problem, where the results go."""
 
 import contextlib
-import math
-import shlex
-import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from blockgreedy.base.names import LossName
-from blockgreedy.base.surroundings import surroundings
 from blockgreedy.base.validate import non_negative
 from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_advice
-from blockgreedy.cli.outputs import Input, Output
-from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
+from blockgreedy.cli.facts import pick
+from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
+from blockgreedy.cli.shell import failures, note, option, warnings_as_lines
+from blockgreedy.cli.texts import WRONG_USE
 from blockgreedy.data import Dataset, load
 from blockgreedy.data.cache import cache_of
 from blockgreedy.data.formats import TABLES, data_file
@@ -191,6 +187,15 @@ class ProblemOptions(DataOptions):
         make_loss("huber" if self.loss == "auto" else self.loss, self.huber_delta)
         non_negative("l2", self.l2)
 
+    def checked(
+        self, model: Path | None, report: Path | None, *more: Output, also_read: Sequence[Input] = ()
+    ) -> Outputs:
+        """The files that the command will write, none of which it reads; what is wrong ends the command here."""
+        with failures(code=WRONG_USE):
+            self.check()
+        written = (model_output(model), report_output(report), *more, *self.caches(self.data))
+        return Outputs([*self.inputs(self.data), *also_read], *written)
+
     @property
     def with_intercept(self) -> bool:
         return self.fit_intercept is not False
@@ -211,51 +216,12 @@ class ProblemOptions(DataOptions):
         return problem
 
 
-def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]:
-    X = dataset.X
-    return {
-        "data": str(data),
-        **pick(problem, "n_samples n_features"),
-        "nonzeros_X": int(X.nnz if hasattr(X, "nnz") else X.size),
-    }
-
-
 _MODEL = typer.Option(
     "--model", help="Save the model to this .npz or .json file, for predict and report.", rich_help_panel="Output"
 )
 _REPORT = typer.Option(
     "--report", help="Write a report, one .html file that needs no network.", rich_help_panel="Output"
 )
-
-
-def show_files(console: Any, written: Mapping[str, Path]) -> None:
-    for name, path in written.items():
-        console.print(f"{name}: {path}", highlight=False)
-
-
-def pick(record: Any, names: str) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names.split()}
-
-
-def finite(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """For JSON, which has no nan and no inf."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
-
-
-def numbers(values: NDArray[np.float64]) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a saved model says of how it was made."""
-    command = shlex.join(["blockgreedy", *sys.argv[1:]])
-    facts = {name: _readable(value) for name, value in facts.items()}
-    return {"command": _readable(command), **finite(facts), **surroundings()}
-
-
-def _readable(value: Any) -> Any:
-    """File names may hold bytes that are no text."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 ModelOption = Annotated[Path | None, _MODEL]

@@ -15,7 +15,8 @@ from rich.table import Table
 from blockgreedy.base.names import GeneratedSet
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, App, Results, app, fail, failures, option, takes
+from blockgreedy.cli.shell import App, Results, app, fail, failures, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetching import cache_folder, fetch, fetched

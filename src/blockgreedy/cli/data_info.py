@@ -18,7 +18,8 @@ from blockgreedy.cli.advice import codes_advice
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, in_options, option, takes
+from blockgreedy.cli.shell import Results, fail, failures, in_options, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data.describe import ColumnFacts, describe, to_plain
 from blockgreedy.data.formats import TABLES, data_file
 from blockgreedy.data.summary import Summary, summarize

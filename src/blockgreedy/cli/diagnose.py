@@ -18,7 +18,8 @@ from blockgreedy.base.names import PARTITION_KINDS
 from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.outputs import Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, fail, failures, option, takes
+from blockgreedy.cli.shell import Results, app, fail, failures, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.partitions.diagnose import BlockDiagnosis, Diagnosis
 from blockgreedy.partitions.diagnose import diagnose as diagnose_blocks

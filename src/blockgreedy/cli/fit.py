@@ -24,30 +24,12 @@ from rich.text import Text
 from blockgreedy.base.names import PARTITION_KINDS, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, non_negative, seed_of
-from blockgreedy.cli.asked import (
-    ModelOption,
-    ProblemOptions,
-    ReportOption,
-    data_facts,
-    finite,
-    pick,
-    settings_of,
-)
-from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
+from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
+from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
+from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
-from blockgreedy.cli.shell import (
-    NOT_CONVERGED,
-    THREADS,
-    TOL,
-    WRONG_USE,
-    Results,
-    app,
-    failures,
-    note,
-    option,
-    takes,
-    warnings_as_lines,
-)
+from blockgreedy.cli.shell import Results, app, failures, note, option, takes, warnings_as_lines
+from blockgreedy.cli.texts import NOT_CONVERGED, THREADS, TOL, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
@@ -255,15 +237,8 @@ def fit(options: FitOptions) -> None:
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
-    with failures(code=WRONG_USE):
-        options.check()
-    outputs = Outputs(
-        [*options.inputs(options.data), *_partition_file(options)],
-        model_output(options.model),
-        report_output(options.report),
-        Output("--trace", options.trace, "the trace"),
-        *options.caches(options.data),
-    )
+    trace = Output("--trace", options.trace, "the trace")
+    outputs = options.checked(options.model, options.report, trace, also_read=_partition_file(options))
     check_share(options.holdout)
     progress = Progress(options.tol)
     with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):

@@ -13,9 +13,11 @@ from rich.table import Table
 
 from blockgreedy.base.files import replacing
 from blockgreedy.base.names import PartitionKind
-from blockgreedy.cli.asked import DataOptions, ReportOption, settings_of
+from blockgreedy.cli.asked import DataOptions, ReportOption
+from blockgreedy.cli.facts import settings_of
 from blockgreedy.cli.outputs import Output, Outputs, report_output
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, failures, option, takes
+from blockgreedy.cli.shell import Results, app, failures, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.columns import as_columns

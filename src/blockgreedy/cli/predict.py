@@ -19,7 +19,8 @@ from blockgreedy.base.names import CRITERIA
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.scores import score_facts, show_scores
-from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.shell import Results, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.texts import FAILED, THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
 from blockgreedy.data.formats import SVMLIGHT, TABLES, data_file
