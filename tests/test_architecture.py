@@ -1,9 +1,11 @@
 """Rules of the tree: who imports whom, what importing costs, that the stubs are current."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -214,6 +216,40 @@ def test_every_public_name_exists():
         assert hasattr(blockgreedy, name)
 
 
+def test_dir_lists_the_public_names_only():
+    assert [name for name in dir(blockgreedy) if not name.startswith("__")] == sorted(blockgreedy.__all__)
+    assert {"__version__", "__doc__", "__all__"} <= set(dir(blockgreedy))
+
+
+def test_type_checkers_see_every_public_name(tmp_path):
+    code = tmp_path / "uses.py"
+    names = [name for name in blockgreedy.__all__ if name not in ("data", "theory")]
+    code.write_text("import blockgreedy as bg\n" + "".join(f"reveal_type(bg.{name})\n" for name in names))
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(ROOT / "build" / "mypy"),
+        "--config-file",
+        os.devnull,
+    ]
+    command += ["--follow-imports=silent", "--ignore-missing-imports", str(code)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(ROOT / "src")})
+    revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert len(revealed) == len(names), done.stdout + done.stderr
+    assert [name for name, kind in zip(names, revealed, strict=True) if kind == "Any"] == []
+
+
+def test_there_is_one_version_number():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [blockgreedy.__version__]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "src/blockgreedy/__init__.py"
+
+
 def test_code_speaks_of_no_machine():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if tracked.returncode != 0:
@@ -243,7 +279,7 @@ def test_every_instruction_set_gives_the_same_solution(isa):
             check=True,
             capture_output=True,
             text=True,
-            env={**__import__("os").environ, **extra},
+            env={**os.environ, **extra},
         ).stdout.split()
         for extra in ({"BLOCKGREEDY_ISA": isa}, {})
     ]

@@ -2,7 +2,7 @@
 
     path = solve_path(problem, n_alphas=100)
     path.plot()
-    path.coefs[:, path.with_nonzeros(50)]
+    path.coefs[:, path.index_of_nonzeros(50)]
 
 Predictions, gradients, norms and what is known of the columns stay in the core from one alpha to the next.
 """

@@ -156,7 +156,7 @@ class SolutionPath:
             raise ValueError(f"loss={self.problem.loss.name!r} belongs to no likelihood; squared and logistic do")
         return lowest(criterion, values[criterion])
 
-    def with_nonzeros(self, k: int) -> int:
+    def index_of_nonzeros(self, k: int) -> int:
         """The position on the path whose number of nonzero weights is nearest to k (the first one if several are)."""
         whole("k", k, 0)
         if not self.points:
