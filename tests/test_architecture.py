@@ -1,14 +1,17 @@
 """Rules of the tree: who imports whom, what importing costs, that the stubs are current."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import blockgreedy
+import blockgreedy.base.names
 from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
@@ -54,6 +57,29 @@ def test_trace_imports_nothing_of_ours_but_how_files_are_written():
     assert not [name for name in imports(FILES["base/files.py"]) if name.startswith("blockgreedy")]
 
 
+# Each package may import those of lower rank at the top of its files; data, and solvers with their backends, stand
+# side by side. Functions that draw or estimate import what they need when they are called.
+RANKS = {"base": 0, "problem": 1, "partitions": 2, "backends": 3, "data": 3, "solvers": 4, "models": 5, "reports": 6}
+RANKS |= {"estimators": 7, "experiments": 7, "cli": 8}
+# Still to be turned round: the core's passes over columns are reached through a backend.
+UPWARDS = {
+    ("partitions", "blockgreedy.backends.cpu"),
+    ("problem", "blockgreedy.backends.cpu"),
+    ("problem", "blockgreedy.solvers.polish"),
+}
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if "/" in n])
+def test_packages_import_only_those_below_them(name):
+    own = name.split("/")[0]
+    for module in imports(FILES[name]):
+        package = module.split(".")[1] if "." in module else ""
+        if module.startswith("blockgreedy.") and package in RANKS and package != own:
+            upwards = RANKS[package] >= RANKS[own] or {own, package} == {"data", "solvers"}
+            known = any(own == of and module.startswith(to) for of, to in UPWARDS)
+            assert known or not upwards, f"{name} imports {module}"
+
+
 PLAIN_REPORTS = ("reports/page.py", "reports/page_style", "reports/figures")
 
 
@@ -94,6 +120,35 @@ def writes(path):
         copies = owner == "shutil" and name in {"copy", "move"}
         if name in WRITERS or (name in OPENERS and modes and not is_open) or system or copies:
             yield node.lineno
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "names"),
+    [
+        ("LossKind", blockgreedy.base.names.LOSS_NAMES),
+        ("UpdateRule", blockgreedy.base.names.UPDATES),
+        ("GreedyRule", blockgreedy.base.names.GREEDY_RULES),
+        ("ScanMode", blockgreedy.base.names.SCAN_MODES),
+    ],
+)
+def test_the_core_numbers_names_as_python_lists_them(enumeration, names):
+    declared = re.compile(rf"enum class {enumeration}\b[^{{]*\{{([^}}]*)\}}")
+    found = [found[1] for file in (ROOT / "cpp").rglob("*.hpp") if (found := declared.search(file.read_text()))]
+    assert [name.strip().replace("_", "-") for name in found[0].split(",")] == [
+        name.replace("_", "-") for name in names
+    ]
+
+
+def test_every_name_of_an_option_has_what_it_stands_for():
+    from blockgreedy.partitions.partition import KINDS
+    from blockgreedy.problem.losses import LOSSES
+    from blockgreedy.solvers.options import PRESETS
+
+    names = blockgreedy.base.names
+    assert tuple(LOSSES) == names.LOSS_NAMES
+    assert [loss().code for loss in LOSSES.values()] == list(range(len(LOSSES)))
+    assert tuple(PRESETS) == names.FAMILY_METHODS
+    assert tuple(KINDS) == names.PARTITION_KINDS
 
 
 def test_solvers_ask_what_a_loss_can_do_never_which_it_is():
@@ -163,6 +218,40 @@ def test_every_public_name_exists():
         assert hasattr(blockgreedy, name)
 
 
+def test_dir_lists_the_public_names_only():
+    assert [name for name in dir(blockgreedy) if not name.startswith("__")] == sorted(blockgreedy.__all__)
+    assert {"__version__", "__doc__", "__all__"} <= set(dir(blockgreedy))
+
+
+def test_type_checkers_see_every_public_name(tmp_path):
+    code = tmp_path / "uses.py"
+    names = [name for name in blockgreedy.__all__ if name not in ("data", "theory")]
+    code.write_text("import blockgreedy as bg\n" + "".join(f"reveal_type(bg.{name})\n" for name in names))
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        str(ROOT / "build" / "mypy"),
+        "--config-file",
+        os.devnull,
+    ]
+    command += ["--follow-imports=silent", "--ignore-missing-imports", str(code)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(ROOT / "src")})
+    revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
+    assert len(revealed) == len(names), done.stdout + done.stderr
+    assert [name for name, kind in zip(names, revealed, strict=True) if kind == "Any"] == []
+
+
+def test_there_is_one_version_number():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [blockgreedy.__version__]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "src/blockgreedy/__init__.py"
+
+
 def test_code_speaks_of_no_machine():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if tracked.returncode != 0:
@@ -192,7 +281,7 @@ def test_every_instruction_set_gives_the_same_solution(isa):
             check=True,
             capture_output=True,
             text=True,
-            env={**__import__("os").environ, **extra},
+            env={**os.environ, **extra},
         ).stdout.split()
         for extra in ({"BLOCKGREEDY_ISA": isa}, {})
     ]

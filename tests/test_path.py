@@ -291,7 +291,7 @@ def test_deviance_and_criteria(rng):
 def test_choice_by_nonzeros(rng):
     path = bg.solve_path(make(rng))
     for k in (0, 5, 17):
-        chosen = path.with_nonzeros(k)
+        chosen = path.index_of_nonzeros(k)
         assert abs(path.nonzeros[chosen] - k) == np.min(np.abs(path.nonzeros - k))
         assert chosen == np.flatnonzero(path.nonzeros == path.nonzeros[chosen])[0]
 
@@ -299,7 +299,7 @@ def test_choice_by_nonzeros(rng):
 def test_refit_has_no_penalty(rng):
     problem = make(rng, dense=True, fit_intercept=True)
     path = bg.solve_path(problem)
-    k = path.with_nonzeros(6)
+    k = path.index_of_nonzeros(6)
     features = path.points[k].features
     design = np.column_stack([problem.X[:, features], np.ones(N)])
     expected = np.linalg.lstsq(design, problem.y, rcond=None)[0]
@@ -310,7 +310,7 @@ def test_refit_has_no_penalty(rng):
 
     problem = make(rng, "logistic", n=300, fit_intercept=True)
     path = bg.solve_path(problem)
-    k = path.with_nonzeros(4)
+    k = path.index_of_nonzeros(4)
     features = path.points[k].features
     model = LogisticRegression(C=np.inf, tol=1e-8).fit(problem.X[:, features], problem.y)
     np.testing.assert_allclose(path.refit(k, tol=1e-9).coef[features], model.coef_[0], rtol=1e-3)

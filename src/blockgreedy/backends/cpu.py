@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from blockgreedy import _core
-from blockgreedy.base.names import GreedyRule, ScanMode, Update
+from blockgreedy.base.names import GREEDY_RULES, SCAN_MODES, UPDATES
 
 if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition
     from blockgreedy.problem.core_problem import CoreProblem
     from blockgreedy.solvers.options import FamilyOptions
-
-UPDATES, GREEDY_RULES, SCANS = get_args(Update), get_args(GreedyRule), get_args(ScanMode)  # in the core's order
 
 
 def working_set(
@@ -40,7 +38,7 @@ def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOpti
         options.per_block,
         UPDATES.index(options.update),
         GREEDY_RULES.index(options.greedy_rule),
-        SCANS.index(options.scan),
+        SCAN_MODES.index(options.scan),
         options.atomic,
         options.inner_tol,
         options.sweeps,

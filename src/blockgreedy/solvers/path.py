@@ -2,7 +2,7 @@
 
     path = solve_path(problem, n_alphas=100)
     path.plot()
-    path.coefs[:, path.with_nonzeros(50)]
+    path.coefs[:, path.index_of_nonzeros(50)]
 
 Predictions, gradients, norms and what is known of the columns stay in the core from one alpha to the next.
 """
@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import flag, may_call, number, shown, whole
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.run import Limits, final_status, run
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
-from blockgreedy.solvers.solve import ENGINES, check_limits
+from blockgreedy.solvers.solve import ENGINES
 from blockgreedy.solvers.working_set import MAX_ITER
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ Array = NDArray[np.float64]
 _SURE = 1e-3
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
-
-_MOST_ALPHAS = 100_000
 
 
 def solve_path(
@@ -132,26 +130,8 @@ def _point_at(
     )  # fmt: skip
 
 
-def check_ratio(l1_ratio: float, l2: float, alphas: ArrayLike | None = None) -> float:
-    if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
-        raise ValueError(
-            f"l1_ratio={shown(l1_ratio)} must be from 0 to 1, and above 0 unless a list of alphas is given"
-        )
-    if l2 > 0:
-        raise ValueError(f"l1_ratio={l1_ratio!r} sets the ridge penalty, so it cannot be combined with l2={l2}")
-    return float(l1_ratio)
-
-
 def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
     return problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
-
-
-def check_grid(n_alphas: int, eps: float) -> int:
-    if not 0 < number("eps", eps) < 1:
-        raise ValueError(
-            f"eps={shown(eps)} must be above 0 and below 1: it is the smallest alpha as a fraction of the largest"
-        )
-    return whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
 
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:

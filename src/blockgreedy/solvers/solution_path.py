@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.base.validate import number, one_of, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.criteria import CRITERIA, Criteria, lowest
+from blockgreedy.solvers.criteria import Criteria, lowest
 from blockgreedy.solvers.solution import REMEDIES, Solution
 from blockgreedy.solvers.solve import solve
 
@@ -156,7 +157,7 @@ class SolutionPath:
             raise ValueError(f"loss={self.problem.loss.name!r} belongs to no likelihood; squared and logistic do")
         return lowest(criterion, values[criterion])
 
-    def with_nonzeros(self, k: int) -> int:
+    def index_of_nonzeros(self, k: int) -> int:
         """The position on the path whose number of nonzero weights is nearest to k (the first one if several are)."""
         whole("k", k, 0)
         if not self.points:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.base.names import GreedyRule, Method, ScanMode, Update
+from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import flag, may_call, number, one_of, shown, whole
+from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
@@ -41,7 +41,7 @@ class FamilyArguments(TypedDict, total=False):
     atomic: bool
     inner_tol: float
     max_sweeps: int | None
-    on_divergence: Literal["stop", "continue"]
+    on_divergence: OnDivergence
     trace_spectral_radius: bool
 
 
@@ -123,8 +123,8 @@ def solve(
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
     max_iter = None if max_iter is None else index(max_iter)
-    seed = whole("seed", seed, 0, 2**64 - 1)
-    one_of("method", method, get_args(Method))
+    seed = seed_of("seed", seed)
+    one_of("method", method, METHODS)
     began = time.perf_counter()
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
@@ -179,7 +179,7 @@ def _family_options(
     unknown = set(family) - set(FamilyArguments.__annotations__)
     if unknown:
         raise TypeError(f"solve() has no argument {', '.join(sorted(unknown))}")
-    one_of("on_divergence", family.get("on_divergence", "stop"), ("stop", "continue"))
+    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
     flag("trace_spectral_radius", family.get("trace_spectral_radius", False))
     total, chosen = resolve_blocks(
         method,
@@ -220,7 +220,7 @@ def check_family_arguments(method: str, family: Mapping[str, Any], partition: Pa
         _check_partition_of_auto(partition)
         return
     _check_kind(partition)
-    one_of("on_divergence", family.get("on_divergence", "stop"), ("stop", "continue"))
+    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
     known = FamilyOptions.__dataclass_fields__.keys() - {"n_blocks", "blocks_per_iter"}
     FamilyOptions(1, 1, **{name: value for name, value in family.items() if name in known})
 
@@ -278,24 +278,6 @@ def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition
     if n_blocks is not None and whole("n_blocks", n_blocks, 1) != partition.n_blocks:
         raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {partition.n_blocks} blocks")
     return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
-
-
-def check_limits(
-    tol: float,
-    max_iter: int | None,
-    max_seconds: float | None,
-    trace_iters: int | None = None,
-    trace_seconds: float | None = None,
-) -> None:
-    """Refuses what cannot limit a run."""
-    if not number("tol", tol) >= 0:
-        raise ValueError(f"tol={shown(tol)} must be a number of at least 0")
-    for name, value in (("max_iter", max_iter), ("trace_iters", trace_iters)):
-        if value is not None:
-            whole(name, value, 1)
-    for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
-        if seconds is not None and not number(name, seconds) > 0:
-            raise ValueError(f"{name}={shown(seconds)} must be above 0, or None")
 
 
 def _intercept(intercept_init: float | None, problem: Problem) -> float:
