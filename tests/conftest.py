@@ -135,7 +135,7 @@ def page_models(page_data, page_fit, page_path):
 def page_files(tmp_path_factory, page_data, page_models):
     """The pages of the models, of a partition and of a reproduction of the paper."""
     from blockgreedy.reports.model_page import model_page, partition_page
-    from commands import run
+    from command_line import run
     from test_reproduce import write_small_sets
 
     place = tmp_path_factory.mktemp("browser")

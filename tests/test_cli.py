@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 import blockgreedy as bg
 from blockgreedy.cli.fit import FitOptions
 from blockgreedy.solvers.solve import FamilyArguments
-from commands import fit, run
+from command_line import fit, run
 
 KEYS = {
     *("data", "n_samples", "n_features", "nonzeros_X", "loss", "alpha", "alpha_max", "method", "fit_intercept"),

@@ -11,7 +11,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import log_loss, roc_auc_score, root_mean_squared_error
 
 import blockgreedy as bg
-from commands import run
+from command_line import run
 
 
 def table(path):

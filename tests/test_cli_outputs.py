@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 
 import blockgreedy as bg
-import commands
+import command_line
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(line):
-    return commands.run(*line.split())
+    return command_line.run(*line.split())
 
 
 def contents():

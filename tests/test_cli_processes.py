@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import blockgreedy as bg
-from commands import ENVIRONMENT
+from command_line import ENVIRONMENT
 from terminals import read_to_the_end
 
 # CPU seconds until a process surely iterates: imports take about one, much longer under a sanitizer.

@@ -13,7 +13,7 @@ from blockgreedy.cli import shell
 from blockgreedy.cli.fit import FitOptions
 from blockgreedy.problem.losses import LOSSES
 from blockgreedy.solvers.options import PRESETS
-from commands import fit, run
+from command_line import fit, run
 
 FAMILY = ("--method", "thread-greedy")
 

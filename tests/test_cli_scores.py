@@ -16,7 +16,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 
 import blockgreedy as bg
 from blockgreedy.cli.scores import split
-from commands import ENVIRONMENT, run
+from command_line import ENVIRONMENT, run
 from terminals import read_to_the_end
 
 CLASSES = ["roc_auc", "average_precision", "log_loss", "brier", "accuracy"]

@@ -12,7 +12,7 @@ import blockgreedy as bg
 from blockgreedy.partitions.duplicates import find_duplicates
 from blockgreedy.partitions.partition import KINDS
 from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter
-from commands import run
+from command_line import run
 
 
 def copies_by_comparison(X):

@@ -28,11 +28,10 @@ NOT_RUN = (
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
 
 import assets  # noqa: E402
+import commands  # noqa: E402
 import formulae  # noqa: E402
 import gallery  # noqa: E402
 import vignettes  # noqa: E402
-
-import commands  # noqa: E402
 
 sys.path.insert(0, str(ROOT))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-from commands import run
+from command_line import run
 from test_estimators_cv import regression
 
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 import blockgreedy as bg
-from commands import run
+from command_line import run
 
 
 def reproduce(*arguments):
