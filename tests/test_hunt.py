@@ -14,9 +14,12 @@ import scipy.optimize
 import scipy.sparse as sp
 from hunt import problems
 from hunt.case import Case, dense
-from hunt.checks import SEVERITY, Finding, Outcome, check_solution, forms, run, solve
+from hunt.certificates import check_solution
+from hunt.checks import run, solve
+from hunt.forms import forms
 from hunt.optimum import minimise
 from hunt.oracle import Exact
+from hunt.outcome import SEVERITY, Finding, Outcome
 from hunt.script import script
 from hunt.shrink import shrink, still_fails
 from hunt.workers import Worker
