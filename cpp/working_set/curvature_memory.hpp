@@ -1,6 +1,6 @@
-// What conjugate gradients found out about the curvature of earlier models: pairs (s, A·s). They precondition the
-// next run as in L-BFGS, so that a run that was cut short by a change of signs does not have to find the same
-// directions again. The preconditioner is symmetric and positive whatever became of A since.
+// Pairs (s, A·s) that conjugate gradients computed in earlier subproblems. They precondition the next run with the
+// two-loop recursion of L-BFGS (Nocedal 1980), so that a run that was cut short by a change of signs does not have to
+// find the same directions again. The preconditioner is symmetric and positive whatever became of A since.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "kernels/kernels.hpp"
+#include "working_set/tuning.hpp"
 
 namespace blockgreedy {
 
 class CurvatureMemory {
  public:
-  explicit CurvatureMemory(std::size_t most) : most_(most) {}
+  explicit CurvatureMemory(std::size_t max_pairs) : max_pairs_(max_pairs) {}
 
   // The coordinates are now those of these features (in any order): carries the pairs over, with 0 for new features.
   void follow(std::vector<std::int32_t> features) {
@@ -35,8 +36,8 @@ class CurvatureMemory {
           from[static_cast<std::size_t>(k)] = order_[old];
       }
       for (Pair& pair : pairs_) {
-        pair.s = carried(pair.s, from);
-        pair.y = carried(pair.y, from);
+        pair.s = mapped(pair.s, from);
+        pair.y = mapped(pair.y, from);
       }
     }
     features_.swap(features);
@@ -46,7 +47,7 @@ class CurvatureMemory {
   // A·s = y on the coordinates `subset`; the others are 0 in s, and unknown in y.
   void add(const std::vector<std::int32_t>& subset, const std::vector<double>& s, const std::vector<double>& y) {
     if (limit_ == 0) return;
-    if (pairs_.size() == most_) pairs_.pop_front();
+    if (pairs_.size() == max_pairs_) pairs_.pop_front();
     pairs_.push_back({std::vector<float>(features_.size()), std::vector<float>(features_.size())});
     Pair& pair = pairs_.back();
     double size = 0;
@@ -58,13 +59,13 @@ class CurvatureMemory {
     }
   }
 
-  // Keeps to these coordinates, and to the newest `limit` pairs, until the next call.
+  // apply() works on these coordinates, with the newest `limit` pairs, until the next call; older pairs are dropped.
   void restrict(const std::vector<std::int32_t>& subset, std::size_t limit) {
-    own_.clear();
+    active_.clear();
     limit_ = limit;
     while (pairs_.size() > limit) pairs_.pop_front();
     for (const Pair& pair : pairs_) {
-      Own own{std::vector<float>(subset.size()), std::vector<float>(subset.size()), 0};
+      Restricted own{std::vector<float>(subset.size()), std::vector<float>(subset.size()), 0};
       for (std::size_t k = 0; k < subset.size(); ++k) {
         own.s[k] = pair.s[static_cast<std::size_t>(subset[k])];
         own.y[k] = pair.y[static_cast<std::size_t>(subset[k])];
@@ -73,18 +74,18 @@ class CurvatureMemory {
       const double product = kernels().float_dense_dot(own.s.data(), own.y.data(), m);
       const double squares = kernels().float_dense_dot(own.s.data(), own.s.data(), m) *
                              kernels().float_dense_dot(own.y.data(), own.y.data(), m);
-      if (!(product > 0) || product * product <= 1e-8 * squares) continue;
+      if (!(product > 0) || product * product <= Tuning::ConjugateGradients::min_squared_cosine * squares) continue;
       own.inverse = 1 / product;
-      own_.push_back(std::move(own));
+      active_.push_back(std::move(own));
     }
-    a_.resize(own_.size());
+    projections_.resize(active_.size());
     work_.resize(subset.size());
   }
 
   // out = H r, where without memory H would be diag(inverse).
   void apply(const std::vector<double>& r, const std::vector<double>& inverse, std::vector<double>& out) {
     const std::size_t m = r.size();
-    if (own_.empty()) {
+    if (active_.empty()) {
       for (std::size_t k = 0; k < m; ++k) out[k] = inverse[k] * r[k];
       return;
     }
@@ -94,28 +95,28 @@ class CurvatureMemory {
     float* v = work_.data();
     for (std::size_t k = 0; k < m; ++k) v[k] = static_cast<float>(scale * r[k]);
     const auto n = static_cast<std::int64_t>(m);
-    for (std::size_t i = own_.size(); i-- > 0;) {
-      a_[i] = own_[i].inverse * kernels().float_dense_dot(own_[i].s.data(), v, n);
-      kernels().float_dense_axpy(own_[i].y.data(), static_cast<float>(-a_[i]), v, n);
+    for (std::size_t i = active_.size(); i-- > 0;) {
+      projections_[i] = active_[i].inverse * kernels().float_dense_dot(active_[i].s.data(), v, n);
+      kernels().float_dense_axpy(active_[i].y.data(), static_cast<float>(-projections_[i]), v, n);
     }
     for (std::size_t k = 0; k < m; ++k) v[k] *= static_cast<float>(inverse[k]);
-    for (std::size_t i = 0; i < own_.size(); ++i) {
-      const double b = own_[i].inverse * kernels().float_dense_dot(own_[i].y.data(), v, n);
-      kernels().float_dense_axpy(own_[i].s.data(), static_cast<float>(a_[i] - b), v, n);
+    for (std::size_t i = 0; i < active_.size(); ++i) {
+      const double b = active_[i].inverse * kernels().float_dense_dot(active_[i].y.data(), v, n);
+      kernels().float_dense_axpy(active_[i].s.data(), static_cast<float>(projections_[i] - b), v, n);
     }
     for (std::size_t k = 0; k < m; ++k) out[k] = size * static_cast<double>(v[k]);
   }
 
  private:
   struct Pair {
-    std::vector<float> s, y;  // by coordinate of the model
+    std::vector<float> s, y;  // by coordinate of the subproblem
   };
-  struct Own {
+  struct Restricted {  // to the coordinates of restrict()
     std::vector<float> s, y;
     double inverse;  // 1 / s·y
   };
 
-  static std::vector<float> carried(const std::vector<float>& v, const std::vector<std::int32_t>& from) {
+  static std::vector<float> mapped(const std::vector<float>& v, const std::vector<std::int32_t>& from) {
     std::vector<float> out(from.size());
     for (std::size_t k = 0; k < from.size(); ++k) {
       if (from[k] >= 0) out[k] = v[static_cast<std::size_t>(from[k])];
@@ -123,11 +124,11 @@ class CurvatureMemory {
     return out;
   }
 
-  std::size_t most_, limit_ = 0;  // of pairs: ever, and worth their cost beside the present columns
+  std::size_t max_pairs_, limit_ = 0;  // pairs kept: ever, and of use beside the present columns
   std::vector<std::int32_t> features_, order_;
   std::deque<Pair> pairs_;
-  std::vector<Own> own_;
-  std::vector<double> a_;
+  std::vector<Restricted> active_;  // those with enough curvature
+  std::vector<double> projections_;
   std::vector<float> work_;
 };
 
