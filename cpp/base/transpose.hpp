@@ -62,7 +62,7 @@ const char* transpose(const CsrArrays<Pointer, Index, T>& rows, const CscArrays<
       }
       ++counts[static_cast<std::size_t>(j)];
     }
-    if (!all_finite(rows.data + begin, end - begin)) not_finite = true;
+    if (!kernels().of(rows.data).all_finite(rows.data + begin, end - begin)) not_finite = true;
   });
   if (out_of_range) return "range";
 

@@ -19,12 +19,12 @@ Fault entries_fault(const CscView<T>& view, std::int64_t begin, std::int64_t end
   const RowNumbers rows = kernels().row_numbers(view.indices + before, end - before);
   falls += rows.falls;
   if (rows.lowest < 0 || rows.highest >= view.n_rows) return row_range;
-  return all_finite(view.data + begin, end - begin) ? none : not_finite;
+  return kernels().of(view.data).all_finite(view.data + begin, end - begin) ? none : not_finite;
 }
 
 template <class T>
 Fault entries_fault(const DenseView<T>& view, std::int64_t begin, std::int64_t end, std::int64_t&) {
-  return all_finite(view.data + begin, end - begin) ? none : not_finite;
+  return kernels().of(view.data).all_finite(view.data + begin, end - begin) ? none : not_finite;
 }
 
 // In how many places the row numbers do not rise only because a new column begins.

@@ -1,4 +1,4 @@
-// The module: matrices, models, the solver and the small parts that tests look at. Only bindings*.cpp know Python.
+// The module: matrices, problems, solvers and the small parts that tests look at. Only bindings*.cpp know Python.
 #include "bindings/bindings.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -51,12 +51,12 @@ std::string find_fault(const HeldMatrix& held, int n_threads) {
 using OptionalVector = std::optional<Vector<double>>;
 
 // The objective and its certificate passes, with the threads that run them.
-class Model {
+class PyProblem {
  public:
-  Model(nb::object held, Vector<double> y, int loss, double delta, double alpha, double l2, OptionalVector weights,
-        OptionalVector l2_weights, std::variant<double, Vector<double>> lower,
-        std::variant<double, Vector<double>> upper, OptionalVector row_weights, OptionalVector offset,
-        bool fit_intercept, int n_threads)
+  PyProblem(nb::object held, Vector<double> y, int loss, double delta, double alpha, double l2,
+            OptionalVector weights, OptionalVector l2_weights, std::variant<double, Vector<double>> lower,
+            std::variant<double, Vector<double>> upper, OptionalVector row_weights, OptionalVector offset,
+            bool fit_intercept, int n_threads)
       : held_object(held),
         held(nb::cast<const HeldMatrix&>(held)),
         y_(y),
@@ -69,25 +69,25 @@ class Model {
     for (const auto* option : {&row_weights_, &offset_}) {
       if (*option) check_size("row_weights and offset", (*option)->size(), this->held.n_rows());
     }
-    if (row_weights_) target.row_weights = row_weights_->data();
-    if (offset_) target.offset = offset_->data();
-    target.fit_intercept = fit_intercept;
+    if (row_weights_) core.row_weights = row_weights_->data();
+    if (offset_) core.offset = offset_->data();
+    core.fit_intercept = fit_intercept;
     if (const auto* array = std::get_if<Vector<double>>(&lower)) lower_ = *array;
-    else target.penalty.lower_all = std::get<double>(lower);
+    else core.penalty.lower_all = std::get<double>(lower);
     if (const auto* array = std::get_if<Vector<double>>(&upper)) upper_ = *array;
-    else target.penalty.upper_all = std::get<double>(upper);
+    else core.penalty.upper_all = std::get<double>(upper);
     for (const auto* option : {&weights_, &l2_weights_, &lower_, &upper_}) {
       if (*option) check_size("weights, l2_weights, lower and upper", (*option)->size(), this->held.n_cols());
     }
     if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
-    target.y = y.data();
-    target.loss = {static_cast<LossKind>(loss), delta};
-    target.penalty.alpha = alpha;
-    target.penalty.l2 = l2;
-    if (weights_) target.penalty.weights = weights_->data();
-    if (l2_weights_) target.penalty.l2_weights = l2_weights_->data();
-    if (lower_) target.penalty.lower = lower_->data();
-    if (upper_) target.penalty.upper = upper_->data();
+    core.y = y.data();
+    core.loss = {static_cast<LossKind>(loss), delta};
+    core.penalty.alpha = alpha;
+    core.penalty.l2 = l2;
+    if (weights_) core.penalty.weights = weights_->data();
+    if (l2_weights_) core.penalty.l2_weights = l2_weights_->data();
+    if (lower_) core.penalty.lower = lower_->data();
+    if (upper_) core.penalty.upper = upper_->data();
   }
 
   // Runs f without the GIL; Ctrl-C during a pass is raised, since half a pass has no meaning.
@@ -108,7 +108,7 @@ class Model {
   double objective_at(Vector<double> w, Vector<double> Xw) {
     check_size("w", w.size(), held.n_cols());
     check_size("Xw", Xw.size(), held.n_rows());
-    return pass([&] { return objective(target, held.n_rows(), held.n_cols(), w.data(), Xw.data(), team); });
+    return pass([&] { return objective(core, held.n_rows(), held.n_cols(), w.data(), Xw.data(), team); });
   }
   nb::ndarray<nb::numpy, double, nb::ndim<1>> predict_at(Vector<double> w) {
     check_size("w", w.size(), held.n_cols());
@@ -129,16 +129,16 @@ class Model {
   }
   double alpha_needed_by(Vector<double> theta, bool at_null, double rounding) {
     check_size("theta", theta.size(), held.n_rows());
-    return pass([&] { return alpha_needed(held.matrix, target.penalty, theta.data(), at_null, rounding, team); });
+    return pass([&] { return alpha_needed(held.matrix, core.penalty, theta.data(), at_null, rounding, team); });
   }
   double conjugate_at(Vector<double> theta, double scale, double rounding) {
     check_size("theta", theta.size(), held.n_rows());
-    return pass([&] { return penalty_conjugate(held.matrix, target.penalty, theta.data(), scale, rounding, team); });
+    return pass([&] { return penalty_conjugate(held.matrix, core.penalty, theta.data(), scale, rounding, team); });
   }
   double residual_at(Vector<double> w, Vector<double> theta) {
     check_size("w", w.size(), held.n_cols());
     check_size("theta", theta.size(), held.n_rows());
-    return pass([&] { return kkt_residual(held.matrix, target.penalty, w.data(), theta.data(), team); });
+    return pass([&] { return kkt_residual(held.matrix, core.penalty, w.data(), theta.data(), team); });
   }
 
   nb::object held_object;
@@ -151,16 +151,16 @@ class Model {
  public:
   SignalHook hook;
   ThreadTeam team;
-  Target target{};
+  CoreProblem core{};
 };
 
 class PyBlockGreedy {
  public:
-  PyBlockGreedy(nb::object model, Vector<std::int32_t> block_of, std::int64_t n_blocks, std::int64_t blocks_per_iter,
-                std::int64_t per_block, int update, int greedy_rule, int scan, bool atomic, double inner_tol,
-                std::int64_t max_sweeps, std::uint64_t seed)
-      : model_object_(model), model_(nb::cast<Model&>(model)), block_of_(block_of) {
-    check_size("block_of", block_of.size(), model_.held.n_cols());
+  PyBlockGreedy(nb::object problem, Vector<std::int32_t> block_of, std::int64_t n_blocks,
+                std::int64_t blocks_per_iter, std::int64_t per_block, int update, int greedy_rule, int scan,
+                bool atomic, double inner_tol, std::int64_t max_sweeps, std::uint64_t seed)
+      : problem_object_(problem), problem_(nb::cast<PyProblem&>(problem)), block_of_(block_of) {
+    check_size("block_of", block_of.size(), problem_.held.n_cols());
     if (n_blocks < 1 || blocks_per_iter < 1 || blocks_per_iter > n_blocks || per_block < 1) {
       throw std::invalid_argument("need 1 <= blocks_per_iter <= n_blocks and per_block >= 1");
     }
@@ -179,23 +179,23 @@ class PyBlockGreedy {
                                      max_sweeps,
                                      seed};
     nb::gil_scoped_release release;
-    solver_ = make_block_greedy(model_.held.matrix, model_.target, options, block_of_.data(), model_.team);
+    solver_ = make_block_greedy(problem_.held.matrix, problem_.core, options, block_of_.data(), problem_.team);
   }
 
   // (iterations done, interrupted by Ctrl-C)
   std::pair<std::int64_t, bool> run(std::int64_t n_iter, double max_seconds) {
-    model_.team.clear_stop();
+    problem_.team.clear_stop();
     BlockGreedy& current = solver();
     std::int64_t done = 0;
     {
       nb::gil_scoped_release release;
       done = current.run(n_iter, max_seconds);
     }
-    const bool interrupted = model_.hook.take();
+    const bool interrupted = problem_.hook.take();
     return {done, interrupted};
   }
   void set_weights(Vector<double> w) {
-    check_size("w", w.size(), model_.held.n_cols());
+    check_size("w", w.size(), problem_.held.n_cols());
     BlockGreedy& current = solver();
     nb::gil_scoped_release release;
     current.set_weights(w.data());
@@ -221,9 +221,9 @@ class PyBlockGreedy {
   }
   double current_objective() {
     const State& state = solver().state;
-    return model_.pass([&] {
-      return objective(model_.target, model_.held.n_rows(), model_.held.n_cols(), state.w.data(), state.Xw.data(),
-                       model_.team);
+    return problem_.pass([&] {
+      return objective(problem_.core, problem_.held.n_rows(), problem_.held.n_cols(), state.w.data(), state.Xw.data(),
+                       problem_.team);
     });
   }
   BlockGreedy& solver() const {
@@ -233,20 +233,23 @@ class PyBlockGreedy {
 
  private:
   void check_feature(std::int64_t j) const {
-    if (j < 0 || j >= model_.held.n_cols()) throw std::invalid_argument("feature out of range");
+    if (j < 0 || j >= problem_.held.n_cols()) throw std::invalid_argument("feature out of range");
   }
 
-  nb::object model_object_;
-  Model& model_;
+  nb::object problem_object_;
+  PyProblem& problem_;
   Vector<std::int32_t> block_of_;
   std::unique_ptr<BlockGreedy> solver_;
 };
 
 class PyWorkingSet {
  public:
-  PyWorkingSet(nb::object model, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
+  PyWorkingSet(nb::object problem, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
                double f_null, double floor, double least_alpha)
-      : model_object_(model), model_(nb::cast<Model&>(model)), least_alpha_(least_alpha), block_of_(block_of) {
+      : problem_object_(problem),
+        problem_(nb::cast<PyProblem&>(problem)),
+        least_alpha_(least_alpha),
+        block_of_(block_of) {
     WorkingSetOptions options;
     options.n_blocks = n_blocks;
     options.tol = tol;
@@ -254,52 +257,52 @@ class PyWorkingSet {
     options.floor = floor;
     options.least_alpha = least_alpha;
     if (block_of) {
-      check_size("block_of", block_of->size(), model_.held.n_cols());
+      check_size("block_of", block_of->size(), problem_.held.n_cols());
       options.block_of = block_of_->data();
     }
     nb::gil_scoped_release release;
-    solver_ = make_working_set(model_.held.matrix, model_.target, options, model_.team);
+    solver_ = make_working_set(problem_.held.matrix, problem_.core, options, problem_.team);
   }
   // True if interrupted by Ctrl-C; w is written to from here on.
   bool start(Buffer<double> w, double intercept) {
-    check_size("w", w.size(), model_.held.n_cols());
+    check_size("w", w.size(), problem_.held.n_cols());
     w_ = w;
-    model_.team.clear_stop();
+    problem_.team.clear_stop();
     {
       nb::gil_scoped_release release;
       solver_->start(w_.data(), intercept);
-      model_.team.poll();
+      problem_.team.poll();
     }
-    return model_.hook.take();
+    return problem_.hook.take();
   }
   // Goes on to a lower alpha from where the solve stands. True if interrupted by Ctrl-C.
   bool lower_alpha(double alpha, double l2) {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
-    Penalty& penalty = model_.target.penalty;
+    Penalty& penalty = problem_.core.penalty;
     const Penalty before = penalty;
     if (!(alpha <= before.alpha && alpha >= least_alpha_)) throw std::invalid_argument("alpha must only fall");
     if (!(l2 <= before.l2 && (l2 > 0) == (before.l2 > 0))) throw std::invalid_argument("l2 must only fall, not to 0");
     penalty.alpha = alpha;
     penalty.l2 = l2;
-    model_.team.clear_stop();
+    problem_.team.clear_stop();
     {
       nb::gil_scoped_release release;
       solver_->alpha_fell(before);
-      model_.team.poll();
+      problem_.team.poll();
     }
-    return model_.hook.take();
+    return problem_.hook.take();
   }
   // (did anything improve, interrupted by Ctrl-C)
   std::pair<bool, bool> step() {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
-    model_.team.clear_stop();
+    problem_.team.clear_stop();
     bool improved = false;
     {
       nb::gil_scoped_release release;
       improved = solver_->step();
-      model_.team.poll();
+      problem_.team.poll();
     }
-    return {improved, model_.hook.take()};
+    return {improved, problem_.hook.take()};
   }
   void certify() {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
@@ -309,10 +312,10 @@ class PyWorkingSet {
   std::tuple<double, double, double> verify(Vector<std::int32_t> features, Vector<double> values, double intercept) {
     check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
     for (std::size_t k = 0; k < features.size(); ++k) {
-      if (features.data()[k] < 0 || features.data()[k] >= model_.held.n_cols())
+      if (features.data()[k] < 0 || features.data()[k] >= problem_.held.n_cols())
         throw std::invalid_argument("feature out of range");
     }
-    model_.team.clear_stop();
+    problem_.team.clear_stop();
     nb::gil_scoped_release release;
     const Verdict verdict = solver_->verify(features.data(), values.data(), features.size(), intercept);
     return {verdict.objective, verdict.penalty, verdict.dual_value};
@@ -322,8 +325,8 @@ class PyWorkingSet {
   nb::ndarray<nb::numpy, double, nb::ndim<1>> release_dual() { return give_away(std::move(solver_->dual)); }
 
  private:
-  nb::object model_object_;
-  Model& model_;
+  nb::object problem_object_;
+  PyProblem& problem_;
   double least_alpha_;
   std::optional<Vector<std::int32_t>> block_of_;
   Buffer<double> w_;
@@ -376,22 +379,22 @@ void bind_matrix(nb::module_& m) {
 }
 
 void bind_solver(nb::module_& m) {
-  nb::class_<Model>(m, "Model", "Objective and certificate passes over one matrix.")
+  nb::class_<PyProblem>(m, "CoreProblem", "Objective and certificate passes over one matrix.")
       .def(nb::init<nb::object, Vector<double>, int, double, double, double, OptionalVector, OptionalVector,
                     std::variant<double, Vector<double>>, std::variant<double, Vector<double>>, OptionalVector,
                     OptionalVector, bool, int>(),
            "matrix"_a, "y"_a, "loss"_a, "delta"_a, "alpha"_a, "l2"_a, "weights"_a.none(), "l2_weights"_a.none(),
            "lower"_a, "upper"_a, "row_weights"_a.none(), "offset"_a.none(), "fit_intercept"_a, "n_threads"_a)
-      .def("objective", &Model::objective_at, "w"_a, "Xw"_a)
-      .def("predict", &Model::predict_at, "w"_a)
-      .def("column_products", &Model::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
-      .def("alpha_needed", &Model::alpha_needed_by, "theta"_a, "at_null"_a, "rounding"_a)
-      .def("penalty_conjugate", &Model::conjugate_at, "theta"_a, "scale"_a, "rounding"_a)
-      .def("kkt_residual", &Model::residual_at, "w"_a, "theta"_a);
+      .def("objective", &PyProblem::objective_at, "w"_a, "Xw"_a)
+      .def("predict", &PyProblem::predict_at, "w"_a)
+      .def("column_products", &PyProblem::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
+      .def("alpha_needed", &PyProblem::alpha_needed_by, "theta"_a, "at_null"_a, "rounding"_a)
+      .def("penalty_conjugate", &PyProblem::conjugate_at, "theta"_a, "scale"_a, "rounding"_a)
+      .def("kkt_residual", &PyProblem::residual_at, "w"_a, "theta"_a);
   nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/blockgreedy/block_greedy.hpp.")
       .def(nb::init<nb::object, Vector<std::int32_t>, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool,
                     double, std::int64_t, std::uint64_t>(),
-           "model"_a, "block_of"_a, "n_blocks"_a, "blocks_per_iter"_a, "per_block"_a, "update"_a, "greedy_rule"_a,
+           "problem"_a, "block_of"_a, "n_blocks"_a, "blocks_per_iter"_a, "per_block"_a, "update"_a, "greedy_rule"_a,
            "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a)
       .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a)
       .def("set_weights", &PyBlockGreedy::set_weights, "w"_a)
@@ -424,7 +427,7 @@ void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/blockgreedy/working_set.hpp.");
   binding
       .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double, double>(),
-           "model"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a)
+           "problem"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
       .def("step", &PyWorkingSet::step)

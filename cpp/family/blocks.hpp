@@ -43,7 +43,7 @@ class Blocks {
   std::int64_t feature(std::int64_t position) const {
     return order_.empty() ? position : order_[static_cast<std::size_t>(position)];
   }
-  // For column_dots: null when positions are features.
+  // For the kernel dots: null when positions are features.
   const std::int32_t* order() const { return order_.empty() ? nullptr : order_.data(); }
 
  private:

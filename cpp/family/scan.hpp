@@ -18,18 +18,18 @@ namespace blockgreedy {
 template <class View>
 class Scan {
  public:
-  Scan(const View& view, const Target& target, const BlockGreedyOptions& options, const std::int32_t* block_of,
+  Scan(const View& view, const CoreProblem& problem, const BlockGreedyOptions& options, const std::int32_t* block_of,
        const State& state, ThreadTeam& team)
       : view_(view),
-        penalty_(target.penalty),
+        penalty_(problem.penalty),
         options_(options),
         block_of_(block_of),
         state_(state),
         team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-        curvature_bound_(target.loss.traits().curvature_bound),
+        curvature_bound_(problem.loss.traits().curvature_bound),
         smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
-        curvatures_(view, target.loss.traits().curvature_bound * inverse_n_, team),
+        curvatures_(view, problem.loss.traits().curvature_bound * inverse_n_, team),
         everything_(options.blocks_per_iter == options.n_blocks),
         storage_order_(everything_ && options.scan == ScanMode::slices &&
                        options.n_blocks <= std::max<std::int64_t>(1024, view.n_cols / 16)),
@@ -166,7 +166,7 @@ class Scan {
     for (std::int64_t at = first, end; at < last; at = end) {
       end = columns ? at + 64 : (at / 64 + 1) * 64;  // storage order keeps in step with the words of support
       if (end > last) end = last;
-      column_dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
+      kernels().of(view_).dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
       std::uint64_t look = kernels().above(products.data(), end - at, smallest_l1_);
       look |= support_bits(columns, at, end - at);
       for (; look != 0; look &= look - 1) {

@@ -28,11 +28,12 @@ void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, V
             const std::int64_t count = std::min(batch_size, end - first);
             if (rounding > 0) {
               std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
-              column_sums(view, columns.data(), count, r, r, sums.data());  // rows where r is 0 round nothing
+              kernels().of(view).sums(view, columns.data(), count, r, r,
+                                      sums.data());  // rows where r is 0 round nothing
               for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
                 products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
             } else {
-              column_dots(view, nullptr, first, count, r, products.data());
+              kernels().of(view).dots(view, nullptr, first, count, r, products.data());
             }
             for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
           }
@@ -83,25 +84,25 @@ void predict(const Matrix& matrix, const double* w, double* Xw) {
       matrix);
 }
 
-double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,
-                 ThreadTeam& team) {
+double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n_cols, const double* w,
+                 const double* Xw, ThreadTeam& team) {
   constexpr std::int64_t chunk = 512;
   const RowSlices slices(n_rows);
   std::array<double, 64> loss_sums{};
-  const auto values = loss_kernels(target.loss).values;
+  const auto values = kernels().of(problem.loss).values;
   const auto run_slice = [&](std::int64_t slice, int) {
     std::array<double, chunk> buffer, predictions;
     double total = 0;
     for (std::int64_t first = slices.begin(slice); first < slices.end(slice); first += chunk) {
       const std::int64_t count = std::min(chunk, slices.end(slice) - first);
       const double* at = Xw + first;
-      if (target.offset) {
-        std::transform(at, at + count, target.offset + first, predictions.begin(), std::plus<>());
+      if (problem.offset) {
+        std::transform(at, at + count, problem.offset + first, predictions.begin(), std::plus<>());
         at = predictions.data();
       }
-      values(target.y + first, at, count, target.loss.delta, buffer.data());
-      total += target.row_weights
-                   ? std::inner_product(buffer.begin(), buffer.begin() + count, target.row_weights + first, 0.0)
+      values(problem.y + first, at, count, problem.loss.delta, buffer.data());
+      total += problem.row_weights
+                   ? std::inner_product(buffer.begin(), buffer.begin() + count, problem.row_weights + first, 0.0)
                    : kernels().sum(buffer.data(), count);
     }
     loss_sums[static_cast<std::size_t>(slice)] = total;
@@ -115,9 +116,9 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
   for (double v : loss_sums) loss += v;
   double penalty = 0;
   for (std::int64_t j = 0; j < n_cols; ++j) {
-    if (w[j] != 0) penalty += target.penalty.at(j).value(w[j]);
+    if (w[j] != 0) penalty += problem.penalty.at(j).value(w[j]);
   }
-  return (target.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
+  return (problem.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
 }
 
 double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,

@@ -42,7 +42,7 @@ class Balancing {
   std::vector<std::int32_t> run();
 
  private:
-  void look();
+  void read_columns();
   void group_dense();
   void group_sparse();
   template <class Groups, class F>
@@ -75,7 +75,7 @@ class Balancing {
 };
 
 template <class View>
-void Balancing<View>::look() {
+void Balancing<View>::read_columns() {
   // As many parts for any number of threads, so that the sum of masses does not depend on it.
   const std::int64_t n_parts = std::clamp<std::int64_t>(view_.n_nonzeros() / min_parallel_work, 1, 256);
   const auto cuts = equal_nonzero_cuts(view_, n_parts);
@@ -88,8 +88,8 @@ void Balancing<View>::look() {
   team_.for_each(n_parts, [&](std::int64_t part, int) {
     const auto p = static_cast<std::size_t>(part);
     const std::int64_t first = cuts[p];
-    column_looks(view_, first, cuts[p + 1] - first, target_, salts,
-                 {mass_.get() + first, row_of_.get() + first, second_.get() + first});
+    kernels().of(view_).signatures(view_, first, cuts[p + 1] - first, target_, salts,
+                                   {mass_.get() + first, row_of_.get() + first, second_.get() + first});
     masses[p] = std::accumulate(mass_.get() + cuts[p], mass_.get() + cuts[p + 1], 0.0);
     for (std::int64_t j = first; j < cuts[p + 1]; ++j) {
       if (view_.count(j) < many) continue;
@@ -192,7 +192,7 @@ std::vector<std::int32_t> Balancing<View>::assign(const std::vector<std::int32_t
 
 template <class View>
 std::vector<std::int32_t> Balancing<View>::run() {
-  look();
+  read_columns();
   if (team_.stopped()) return {};
   group_dense();
   if (team_.stopped()) return {};

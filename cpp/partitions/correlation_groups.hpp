@@ -96,12 +96,12 @@ class CorrelationGroups {
         total += x;
       });
     } else {
-      total = fold(view_.data + view_.start(j), view_.n_rows, signs.data(), sums);
+      total = kernels().of(view_.data).fold(view_.data + view_.start(j), view_.n_rows, signs.data(), sums);
     }
     const double mean = total / static_cast<double>(view_.n_rows);
-    const double before = kernels().squared_norm_f64(sums, width);
+    const double before = kernels().f64.squared_norm(sums, width);
     for (std::int64_t k = 0; k < width; ++k) sums[k] -= mean * ones[static_cast<std::size_t>(k)];
-    const double squares = kernels().squared_norm_f64(sums, width);
+    const double squares = kernels().f64.squared_norm(sums, width);
     const double scale = squares > 1e-12 * before ? 1 / std::sqrt(squares) : 0;
     for (std::int64_t k = 0; k < width; ++k) out[k] = static_cast<float>(scale * sums[k]);
   }

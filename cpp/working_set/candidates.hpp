@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/kernels.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "math/penalties.hpp"
 #include "working_set/scan_result.hpp"
 #include "working_set/screening.hpp"
@@ -34,12 +34,12 @@ bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
 template <class View>
 class Candidates {
  public:
-  Candidates(const View& view, const Target& target, double least_alpha, ThreadTeam& team)
+  Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team)
       : view_(view),
-        target_(target),
+        problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
-        bounds_(view.n_rows, view.n_cols, target.penalty.weights != nullptr, team),
+        bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
         features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
         counts_(static_cast<std::size_t>(n_column_parts)),
@@ -48,7 +48,7 @@ class Candidates {
   // The first scan, of every column: norms, static screening, gradients. at_zero: all predictions are 0.
   void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t max_proposals,
              ScanResult& result) {
-    bounds_.set_reference(theta, target_.penalty.alpha);
+    bounds_.set_reference(theta, problem_.penalty.alpha);
     const StaticScreening screening(*this, at_zero);
     team_.for_work(n_column_parts, view_.n_nonzeros(),
                    [&](std::int64_t part) { begin_part(part, screening, theta, w, max_proposals); });
@@ -65,8 +65,8 @@ class Candidates {
   template <class Visit>
   void scan(const std::vector<double>& theta, const double* w, std::size_t max_proposals, ScanResult& result,
             Visit visit) {
-    const SlackMove move = bounds_.move_to(theta, target_.penalty.alpha, strong_width_);
-    bounds_.set_reference(theta, target_.penalty.alpha);
+    const SlackMove move = bounds_.move_to(theta, problem_.penalty.alpha, strong_width_);
+    bounds_.set_reference(theta, problem_.penalty.alpha);
     scan_parts(max_proposals, result, [&](std::int64_t part, Part& own) {
       own.strong.clear();
       Products products(*this, theta, [&](std::int64_t k, double grad) {
@@ -108,7 +108,7 @@ class Candidates {
   // not. The reference stays.
   template <class Visit>
   void visit_violators(const std::vector<double>& point, Visit visit) {
-    const SlackMove move = bounds_.move_to(point, target_.penalty.alpha, 0);
+    const SlackMove move = bounds_.move_to(point, problem_.penalty.alpha, 0);
     visit_products(point, visit, [&](std::int64_t part, auto& products) {
       bounds_.for_each_reached(begin_of(part), end_of(part), move, false, [&](std::int64_t k, float left) {
         if (left <= 0) products.add(k);
@@ -119,7 +119,7 @@ class Candidates {
   // The same with bounds in float64, for the guard of a result.
   template <class Visit>
   void visit_violators_exactly(const std::vector<double>& point, Visit visit) {
-    const ScreeningBounds::FinalMove move = bounds_.final_move_to(point, target_.penalty.alpha);
+    const ScreeningBounds::FinalMove move = bounds_.final_move_to(point, problem_.penalty.alpha);
     visit_products(point, visit, [&](std::int64_t part, auto& products) {
       bounds_.for_each_reached(begin_of(part), end_of(part), move, [&](std::int64_t k) { products.add(k); });
     });
@@ -143,20 +143,20 @@ class Candidates {
   // Bounds on |x_j·θ| over all weights.
   struct StaticScreening {
     StaticScreening(const Candidates& all, bool at_zero)
-        : at_zero(at_zero), least(all.target_.penalty), all_(all), traits_(all.target_.loss.traits()) {
+        : at_zero(at_zero), least(all.problem_.penalty), all_(all), traits_(all.problem_.loss.traits()) {
       least.alpha = std::min(least.alpha, all.least_alpha_);
       if (!traits_.sign_of_derivative_is_the_labels || at_zero) return;
-      const double* weights = all.target_.row_weights;
+      const double* weights = all.problem_.row_weights;
       labels_.resize(static_cast<std::size_t>(all.view_.n_rows));
       for (std::size_t i = 0; i < labels_.size(); ++i)
-        labels_[i] = (weights ? weights[i] : uniform()) * all.target_.y[i];
+        labels_[i] = (weights ? weights[i] : uniform()) * all.problem_.y[i];
     }
 
     bool is_bounded() const { return std::isfinite(traits_.derivative_bound); }
 
     // Whether the gradient stays below the threshold of the least alpha.
     bool drops(std::int64_t j, const ColumnSums& sum, double l1) const {
-      const double magnitude = all_.target_.row_weights ? sum.magnitude : sum.magnitude * uniform();
+      const double magnitude = all_.problem_.row_weights ? sum.magnitude : sum.magnitude * uniform();
       double bound = magnitude * traits_.derivative_bound;
       if (traits_.sign_of_derivative_is_the_labels && magnitude > l1 && 0.5 * magnitude <= l1) {
         // θ_i lies between 0 and −ω_i y_i: the sum is largest when only one sign of y_i x_ij contributes
@@ -189,18 +189,18 @@ class Candidates {
     for (std::int64_t first = position; first < end; first += T::sort_window) {
       const std::int64_t count = std::min(T::sort_window, end - first);
       sort_by_length(first, count, columns);
-      column_sums(view_, columns.data(), count, theta.data(), target_.row_weights, sums.data());
+      column_sums(view_, columns.data(), count, theta.data(), problem_.row_weights, sums.data());
       for (std::int64_t k = 0; k < count; ++k) {
         const std::int64_t j = columns[static_cast<std::size_t>(k)];
         const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
         const CoordinatePenalty penalty = screening.least.at(j);
         const auto stored = static_cast<double>(view_.count(j));
         const bool fits = sum.squares > T::min_mean_square * stored && sum.squares < T::max_mean_square * stored;
-        if (!fits && !(sum.squares == 0 && is_empty(view_, j, target_.row_weights))) own.out_of_range = true;
+        if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;
         if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
         if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) continue;
         features_[static_cast<std::size_t>(position)] = static_cast<std::int32_t>(j);
-        bounds_.add(position, sum.squares, target_.penalty.weight(j), view_.count(j));
+        bounds_.add(position, sum.squares, problem_.penalty.weight(j), view_.count(j));
         bounds_.store(position, classify(own.result, position, sum.product, w[j], max_proposals));
         ++position;
       }
@@ -302,7 +302,7 @@ class Candidates {
   double classify(ScanResult& result, std::int64_t position, double grad, double weight,
                   std::size_t max_proposals) const {
     const std::int32_t j = feature(position);
-    const CoordinatePenalty penalty = target_.penalty.at(j);
+    const CoordinatePenalty penalty = problem_.penalty.at(j);
     const double slack = slack_at_zero(penalty, grad);
     if (slack < 0 && penalty.l1 > 0 && limits_dual(penalty, grad))
       result.largest_violation = std::max(result.largest_violation, -slack / penalty.l1);
@@ -324,7 +324,7 @@ class Candidates {
   }
 
   View view_;
-  const Target& target_;
+  const CoreProblem& problem_;
   const double least_alpha_;
   ThreadTeam& team_;
   ScreeningBounds bounds_;

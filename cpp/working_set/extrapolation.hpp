@@ -18,8 +18,8 @@ namespace blockgreedy {
 template <class View>
 class Extrapolation {
  public:
-  Extrapolation(const View& view, const Target& target, ThreadTeam& team)
-      : view_(view), target_(target), combination_(view, team) {}
+  Extrapolation(const View& view, const CoreProblem& problem, ThreadTeam& team)
+      : view_(view), problem_(problem), combination_(view, team) {}
 
   // Alpha fell by `fall` from where `iterate` is the solution, which is remembered for the next call. Fills `columns`
   // and rows.direction; false if there is nothing to continue. Weights keep their sign and their bounds; the
@@ -49,7 +49,7 @@ class Extrapolation {
  private:
   void fill_columns(const Iterate& iterate, double share, std::vector<SubproblemColumn>& columns) {
     columns.clear();
-    if (target_.fit_intercept) {
+    if (problem_.fit_intercept) {
       columns.push_back({.feature = -1,
                          .dense = true,
                          .weight = iterate.intercept,
@@ -63,7 +63,7 @@ class Extrapolation {
     for (std::int32_t j : iterate.support) {
       stay_at_zero_before(j);
       const double from = last != last_weights_.end() && last->feature == j ? (last++)->coefficient : 0.0;
-      const CoordinatePenalty penalty = target_.penalty.at(j);
+      const CoordinatePenalty penalty = problem_.penalty.at(j);
       const double weight = iterate.weights[j], linear = weight + share * (weight - from);
       double to = std::clamp(linear, penalty.lower, penalty.upper);
       if (penalty.l1 > 0 && to * weight < 0) to = 0;
@@ -74,7 +74,7 @@ class Extrapolation {
   }
 
   View view_;
-  const Target& target_;
+  const CoreProblem& problem_;
   ColumnCombination<View> combination_;
   std::vector<Term> corrections_;   // to the linear continuation of the predictions
   std::vector<Term> last_weights_;  // at the last alpha

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/threads.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "working_set/tuning.hpp"
 
 namespace blockgreedy {

@@ -9,8 +9,8 @@
 
 namespace blockgreedy {
 
-// `careful` of RowRun. Losses whose curvature vanishes on slopes take the margin below which they are majorised, the
-// others the distance from a kink of the derivative within which a row counts as curved.
+// `curvature_margin` of RowRun. Losses whose curvature vanishes on slopes take the margin below which they are
+// majorised, the others the distance from a kink of the derivative within which a row counts as curved.
 double RowState::safeguard() const {
   if (traits_.curvature_vanishes_on_slopes) return majorise_ ? Tuning::Curvature::majorised_margin : -infinity;
   return largest_change_;
@@ -18,10 +18,10 @@ double RowState::safeguard() const {
 
 double RowState::evaluate(const double* along, double size, std::vector<double>& derivatives,
                           std::vector<float>& roots) {
-  const RowRun run{target_.y,
-                   target_.row_weights,
+  const RowRun run{problem_.y,
+                   problem_.row_weights,
                    1.0 / static_cast<double>(n_rows_),
-                   target_.loss.delta,
+                   problem_.loss.delta,
                    safeguard(),
                    damping_,
                    predictions.data(),
@@ -29,7 +29,7 @@ double RowState::evaluate(const double* along, double size, std::vector<double>&
                    size,
                    derivatives.data(),
                    roots.data()};
-  const auto advance_rows = loss_kernels(target_.loss).advance;
+  const auto advance_rows = loss_kernels(problem_.loss).advance;
   return rows_.sum(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(run, begin, end); });
 }
 
@@ -99,16 +99,16 @@ void RowState::predict_theta(std::vector<double>& out) const {
 }
 
 double RowState::loss_at(const std::vector<double>& at) const {
-  const auto losses = loss_kernels(target_.loss).values;
+  const auto losses = loss_kernels(problem_.loss).values;
   return rows_.sum(4, [&](std::int64_t begin, std::int64_t end) {
     constexpr std::int64_t chunk = 256;
     std::array<double, chunk> value;
     double sum = 0;
     for (std::int64_t first = begin; first < end; first += chunk) {
       const std::int64_t n = std::min(chunk, end - first);
-      losses(target_.y + first, at.data() + first, n, target_.loss.delta, value.data());
-      if (target_.row_weights)
-        sum += std::inner_product(value.begin(), value.begin() + n, target_.row_weights + first, 0.0);
+      losses(problem_.y + first, at.data() + first, n, problem_.loss.delta, value.data());
+      if (problem_.row_weights)
+        sum += std::inner_product(value.begin(), value.begin() + n, problem_.row_weights + first, 0.0);
       else sum += kernels().sum(value.data(), n) / static_cast<double>(n_rows_);
     }
     return sum;

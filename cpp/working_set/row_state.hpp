@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/rows.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "working_set/tuning.hpp"
 
 namespace blockgreedy {
@@ -22,8 +22,8 @@ struct AcceptedStep {
 // would mislead (see the losses), or where an earlier step went too far.
 class RowState {
  public:
-  RowState(std::int64_t n_rows, const Target& target, ThreadTeam& team)
-      : target_(target), traits_(target.loss.traits()), n_rows_(n_rows), rows_(n_rows, team) {
+  RowState(std::int64_t n_rows, const CoreProblem& problem, ThreadTeam& team)
+      : problem_(problem), traits_(problem.loss.traits()), n_rows_(n_rows), rows_(n_rows, team) {
     const auto n = static_cast<std::size_t>(n_rows);
     for (auto* v : {&predictions, &theta, &trial_theta, &direction}) v->resize(n);
     for (auto* v : {&root_curvature, &trial_root_curvature}) v->resize(n);
@@ -73,7 +73,7 @@ class RowState {
   void adapt_safeguards(const AcceptedStep& step);
   void apply_secants(bool full_step);
 
-  const Target& target_;
+  const CoreProblem& problem_;
   const LossTraits traits_;
   const std::int64_t n_rows_;
   Rows rows_;

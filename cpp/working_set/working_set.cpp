@@ -22,21 +22,21 @@ namespace {
 template <class View>
 class Solver final : public WorkingSet {
  public:
-  Solver(const View& view, const Target& target, const WorkingSetOptions& options, ThreadTeam& team)
+  Solver(const View& view, const CoreProblem& problem, const WorkingSetOptions& options, ThreadTeam& team)
       : view_(view),
-        target_(target),
-        is_quadratic_(target.loss.traits().is_quadratic),
+        problem_(problem),
+        is_quadratic_(problem.loss.traits().is_quadratic),
         options_(options),
         team_(team),
-        rows_(view.n_rows, target, team),
-        candidates_(view, target, options.least_alpha, team),
-        dual_point_(view, target, team, candidates_, dual, dual_value),
+        rows_(view.n_rows, problem, team),
+        candidates_(view, problem, options.least_alpha, team),
+        dual_point_(view, problem, team, candidates_, dual, dual_value),
         scaled_columns_(view, team),
         subproblem_(team),
         products_(Tuning::Products::bytes_per_nonzero * view.n_nonzeros(), view.n_rows, team),
         combination_(view, team),
         line_search_(view, rows_, *this, team),
-        extrapolation_(view, target, team),
+        extrapolation_(view, problem, team),
         pacing_(options.tol, is_quadratic_) {}
 
   void start(double* w, double b) override {
@@ -47,14 +47,14 @@ class Solver final : public WorkingSet {
     support.clear();
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
-      if (is_empty(view_, j, target_.row_weights)) {  // no step would ever come to it
+      if (is_empty(view_, j, problem_.row_weights)) {  // no step would ever come to it
         w[j] = 0;
         continue;
       }
       view_.for_each_nonzero(
           j, [&](std::int32_t i, double x) { rows_.predictions[static_cast<std::size_t>(i)] += w[j] * x; });
       support.push_back(static_cast<std::int32_t>(j));
-      penalty += target_.penalty.at(j).value(w[j]);
+      penalty += problem_.penalty.at(j).value(w[j]);
     }
     Clock clock(*this, Phase::rows);
     objective = rows_.evaluate() + penalty;
@@ -62,7 +62,7 @@ class Solver final : public WorkingSet {
     enough = std::max(options_.tol * f_null,
                       options_.f_null < 0 ? Tuning::Proof::rounding_share * f_null : options_.floor);
     clock.next(Phase::gradients);
-    const bool at_zero = support.empty() && b == 0 && target_.offset == nullptr;
+    const bool at_zero = support.empty() && b == 0 && problem_.offset == nullptr;
     candidates_.begin(rows_.theta, weights, at_zero, max_proposals(), scan_);
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
@@ -73,9 +73,9 @@ class Solver final : public WorkingSet {
 
   void alpha_fell(const Penalty& before) override {
     Clock clock(*this, Phase::gradients);
-    const double fall = before.alpha - target_.penalty.alpha;
+    const double fall = before.alpha - problem_.penalty.alpha;
     double less = 0;
-    for (std::int32_t j : support) less += before.at(j).value(weights[j]) - target_.penalty.at(j).value(weights[j]);
+    for (std::int32_t j : support) less += before.at(j).value(weights[j]) - problem_.penalty.at(j).value(weights[j]);
     penalty -= less;
     objective -= less;
     clock.next(Phase::rows);
@@ -139,7 +139,7 @@ class Solver final : public WorkingSet {
     std::vector<Term> terms;
     double penalty = 0, size = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      const CoordinatePenalty own = target_.penalty.at(features[k]);
+      const CoordinatePenalty own = problem_.penalty.at(features[k]);
       penalty += values[k] >= own.lower && values[k] <= own.upper ? own.value(values[k]) : infinity;
       terms.push_back({features[k], values[k]});
       size += std::fabs(values[k]) * std::sqrt(column_squared_norm(view_, features[k]));
@@ -171,7 +171,7 @@ class Solver final : public WorkingSet {
     double since_;
   };
 
-  double offset(std::size_t i) const { return target_.offset ? target_.offset[i] : 0.0; }
+  double offset(std::size_t i) const { return problem_.offset ? problem_.offset[i] : 0.0; }
 
   std::size_t max_proposals() const {
     return std::max(Tuning::Screening::min_proposals, Tuning::Screening::proposals_per_support * support.size());
@@ -216,7 +216,7 @@ class Solver final : public WorkingSet {
     const std::int64_t n = view_.n_rows;
     auto& columns = subproblem_.columns;
     columns.clear();
-    if (target_.fit_intercept) {
+    if (problem_.fit_intercept) {
       columns.push_back({.feature = -1,
                          .dense = true,
                          .count = n,
@@ -233,8 +233,8 @@ class Solver final : public WorkingSet {
                          .grad = entry.grad,
                          .weight = weights[j],
                          .point = weights[j],
-                         .penalty = target_.penalty.at(j)});
-      if (dense && target_.fit_intercept) {
+                         .penalty = problem_.penalty.at(j)});
+      if (dense && problem_.fit_intercept) {
         columns.back().centre = scaled_columns_.centre(j);
         columns.back().grad -= columns.back().centre * columns.front().grad;
       }
@@ -353,7 +353,7 @@ class Solver final : public WorkingSet {
     if (support.empty() && scan_.n_violators > 0) return;
     double complementarity = 0, size = 0;
     const auto count_in = [&](const ScannedColumn& entry) {
-      const CoordinatePenalty own = target_.penalty.at(entry.feature);
+      const CoordinatePenalty own = problem_.penalty.at(entry.feature);
       const double weight = weights[entry.feature];
       complementarity += own.value(weight) + entry.grad * weight;
       if (!limits_dual(own, entry.grad)) complementarity += own.conjugate(-entry.grad);
@@ -368,7 +368,7 @@ class Solver final : public WorkingSet {
   }
 
   View view_;
-  const Target& target_;
+  const CoreProblem& problem_;
   const bool is_quadratic_;
   WorkingSetOptions options_;
   ThreadTeam& team_;
@@ -392,12 +392,12 @@ class Solver final : public WorkingSet {
 
 }  // namespace
 
-std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const CoreProblem& problem,
                                              const WorkingSetOptions& options, ThreadTeam& team) {
   return std::visit(
       [&](const auto& view) -> std::unique_ptr<WorkingSet> {
         using View = std::remove_cvref_t<decltype(view)>;
-        return std::make_unique<Solver<View>>(view, target, options, team);
+        return std::make_unique<Solver<View>>(view, problem, options, team);
       },
       matrix);
 }

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "working_set/iterate.hpp"
 
 namespace blockgreedy {
@@ -43,7 +43,7 @@ class WorkingSet : public Iterate {
 
   // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
   virtual void start(double* w, double intercept) = 0;
-  // The target's alpha has fallen since it had this penalty, and l2 may have. Weights and predictions are carried
+  // The problem's alpha has fallen since it had this penalty, and l2 may have. Weights and predictions are carried
   // over.
   virtual void alpha_fell(const Penalty& before) = 0;
   // One outer iteration; false if no step lowers the objective any more.
@@ -66,7 +66,7 @@ class WorkingSet : public Iterate {
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
 };
 
-std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const CoreProblem& problem,
                                              const WorkingSetOptions& options, ThreadTeam& team);
 
 }  // namespace blockgreedy

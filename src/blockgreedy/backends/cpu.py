@@ -86,7 +86,7 @@ class CpuModel:
 
     def __init__(self, problem: Problem, n_threads: int) -> None:
         self.matrix, self._n_threads = core_matrix(problem.X), n_threads
-        self.core = _core.Model(
+        self.core = _core.CoreProblem(
             self.matrix,
             problem.y,
             problem.loss.code,

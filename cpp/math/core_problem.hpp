@@ -13,7 +13,7 @@
 
 namespace blockgreedy {
 
-struct Target {
+struct CoreProblem {
   const double* y;
   Loss loss;
   Penalty penalty;
