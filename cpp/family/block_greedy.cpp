@@ -24,7 +24,7 @@ class Solver final : public BlockGreedy {
     state.resize(view.n_rows, view.n_cols);
     updates_.rebuild();
     if (options.blocks_per_iter == options.n_blocks) {
-      selected_.resize(static_cast<std::size_t>(options.n_blocks));
+      selected_.resize(options.n_blocks);
       std::iota(selected_.begin(), selected_.end(), 0);
     }
   }

@@ -34,7 +34,7 @@ Updates<View>::Updates(const View& view, const CoreProblem& problem, const Block
       inverse_n_(1.0 / static_cast<double>(view.n_rows)),
       scale_(problem.loss.traits().curvature_bound * inverse_n_),
       slices_(view.n_rows),
-      scratch_(static_cast<std::size_t>(team.size())) {}
+      scratch_(team.size()) {}
 
 template <class View>
 void Updates<View>::apply(std::vector<Proposal>& accepted) {
@@ -79,13 +79,13 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
   const auto derivs = kernels().of(problem_.loss).derivs;
   const auto flush = [&] {
     derivs(y, t, filled, problem_.loss.delta, d);
-    for (int k = 0; k < filled; ++k) state_.derivs[static_cast<std::size_t>(rows[k])] = d[k];
+    for (int k = 0; k < filled; ++k) state_.derivs[rows[k]] = d[k];
     filled = 0;
   };
   view_.for_each_nonzero(j, [&](std::int32_t i, double) {
     rows[filled] = i;
     y[filled] = problem_.y[i];
-    t[filled] = state_.Xw[static_cast<std::size_t>(i)];
+    t[filled] = state_.Xw[i];
     if (++filled == capacity) flush();
   });
   if (filled > 0) flush();
@@ -159,10 +159,10 @@ void Updates<View>::move_to_targets(const std::vector<Proposal>& accepted) {
 template <class View>
 void Updates<View>::add_atomically(const std::vector<Proposal>& accepted) {
   team_.for_all(static_cast<std::int64_t>(accepted.size()), [&](std::int64_t s, int) {
-    const Proposal& proposal = accepted[static_cast<std::size_t>(s)];
+    const Proposal& proposal = accepted[s];
     const double step = proposal.target - state_.weight(proposal.feature);
     view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double x) {
-      std::atomic_ref<double>(state_.Xw[static_cast<std::size_t>(i)]).fetch_add(step * x, std::memory_order_relaxed);
+      std::atomic_ref<double>(state_.Xw[i]).fetch_add(step * x, std::memory_order_relaxed);
     });
   });
 }
@@ -173,11 +173,11 @@ void Updates<View>::line_search(std::vector<Proposal>& accepted) {
   std::int64_t longest = 0;
   for (const Proposal& proposal : accepted) longest = std::max(longest, view_.count(proposal.feature));
   for (auto& buffer : scratch_) {
-    if (buffer.size() < static_cast<std::size_t>(5 * longest)) buffer.resize(static_cast<std::size_t>(5 * longest));
+    if (buffer.size() < static_cast<std::size_t>(5 * longest)) buffer.resize(5 * longest);
   }
   const auto refine = [&](std::int64_t s, int executor) {
-    Proposal& proposal = accepted[static_cast<std::size_t>(s)];
-    proposal.target = refined_target(proposal, scratch_[static_cast<std::size_t>(executor)].data());
+    Proposal& proposal = accepted[s];
+    proposal.target = refined_target(proposal, scratch_[executor].data());
   };
   const auto n_accepted = static_cast<std::int64_t>(accepted.size());
   if (count_nonzeros(accepted) < min_parallel_work) {
@@ -195,7 +195,7 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
   std::int64_t k = 0;
   view_.for_each_nonzero(j, [&](std::int32_t i, double value) {
     y[k] = problem_.y[i];
-    start[k] = state_.Xw[static_cast<std::size_t>(i)];
+    start[k] = state_.Xw[i];
     x[k++] = value;
   });
   const DenseView<double> column{n, 1, x};
@@ -241,7 +241,7 @@ void Updates<View>::sweep(std::vector<Proposal>& accepted) {
 // matrix is ever formed.
 template <class View>
 void Updates<View>::joint(std::vector<Proposal>& accepted) {
-  Xd_.resize(static_cast<std::size_t>(view_.n_rows));
+  Xd_.resize(view_.n_rows);
   for (Proposal& proposal : accepted) {
     const double w = state_.weight(proposal.feature);
     proposal.score =

@@ -23,19 +23,19 @@ void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, V
           std::array<double, batch_size> products;
           std::array<ColumnSums, batch_size> sums;
           std::array<std::int32_t, batch_size> columns;
-          const std::int64_t end = cuts[static_cast<std::size_t>(part) + 1];
-          for (std::int64_t first = cuts[static_cast<std::size_t>(part)]; first < end; first += batch_size) {
+          const std::int64_t end = cuts[part + 1];
+          for (std::int64_t first = cuts[part]; first < end; first += batch_size) {
             const std::int64_t count = std::min(batch_size, end - first);
             if (rounding > 0) {
               std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
-              kernels().of(view).sums(view, columns.data(), count, r, r,
-                                      sums.data());  // rows where r is 0 round nothing
-              for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+              // With r as weights: rows where r is 0 do not add to the rounding error.
+              kernels().of(view).sums(view, columns.data(), count, r, r, sums.data());
+              for (std::int64_t k = 0; k < count; ++k)
                 products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
             } else {
               kernels().of(view).dots(view, nullptr, first, count, r, products.data());
             }
-            for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
+            for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[k]);
           }
         };
         if (view.n_nonzeros() < min_parallel_work) {
@@ -105,7 +105,7 @@ double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n
                    ? std::inner_product(buffer.begin(), buffer.begin() + count, problem.row_weights + first, 0.0)
                    : kernels().sum(buffer.data(), count);
     }
-    loss_sums[static_cast<std::size_t>(slice)] = total;
+    loss_sums[slice] = total;
   };
   if (n_rows < min_parallel_work) {
     for (std::int64_t slice = 0; slice < slices.count(); ++slice) run_slice(slice, 0);
@@ -129,7 +129,7 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
     if (u == 0 || u == infinity) return;
     const double room = penalty.at(j).room(-product);
     if (at_null ? room > 0 : room == infinity) {
-      raise_to(needed[static_cast<std::size_t>(part)], std::fabs(product) / u);
+      raise_to(needed[part], std::fabs(product) / u);
     }
   };
   for_each_product(matrix, theta, team, visit, rounding);
@@ -141,7 +141,7 @@ double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const dou
   Partials sums{};
   const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const CoordinatePenalty coordinate = penalty.at(j);
-    if (!is_free(coordinate)) sums[static_cast<std::size_t>(part)] += coordinate.conjugate(-scale * product);
+    if (!is_free(coordinate)) sums[part] += coordinate.conjugate(-scale * product);
   };
   for_each_product(matrix, theta, team, visit, rounding);
   return sum(sums);
@@ -151,7 +151,7 @@ double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* 
                     ThreadTeam& team) {
   Partials worst{};
   for_each_product(matrix, theta, team, [&](std::int64_t part, std::int64_t j, double product) {
-    raise_to(worst[static_cast<std::size_t>(part)], penalty.at(j).subgradient_distance(w[j], product));
+    raise_to(worst[part], penalty.at(j).subgradient_distance(w[j], product));
   });
   return largest(worst);
 }

@@ -17,14 +17,13 @@ constexpr int team_sizes[] = {1, 2, 4};
 
 // How often each part of a job was executed, and whether every executor's number was in range.
 struct Tally {
-  explicit Tally(std::int64_t n_parts)
-      : n(n_parts), counts(new std::atomic<int>[static_cast<std::size_t>(n_parts > 0 ? n_parts : 1)]()) {}
+  explicit Tally(std::int64_t n_parts) : n(n_parts), counts(new std::atomic<int>[n_parts > 0 ? n_parts : 1]()) {}
 
-  void add(std::int64_t part) { counts[static_cast<std::size_t>(part)].fetch_add(1, std::memory_order_relaxed); }
+  void add(std::int64_t part) { counts[part].fetch_add(1, std::memory_order_relaxed); }
 
   bool all_once() const {
     for (std::int64_t part = 0; part < n; ++part) {
-      if (counts[static_cast<std::size_t>(part)].load() != 1) return false;
+      if (counts[part].load() != 1) return false;
     }
     return true;
   }

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class Matrix:
-    """A design matrix the core looks at without copying it."""
+    """A design matrix, used by the core without a copy."""
 
     @property
     def n_rows(self) -> int: ...
@@ -59,7 +59,7 @@ class CoreProblem:
     def kkt_residual(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
 
 class BlockGreedy:
-    """Algorithm 1; see cpp/blockgreedy/block_greedy.hpp."""
+    """Algorithm 1; see cpp/family/block_greedy.hpp."""
 
     def __init__(self, problem: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int) -> None: ...
 
@@ -101,7 +101,7 @@ class BlockGreedy:
     def critical_nonzeros(self) -> int: ...
 
 class WorkingSet:
-    """The default solver; see cpp/blockgreedy/working_set.hpp."""
+    """The default solver; see cpp/working_set/working_set.hpp."""
 
     def __init__(self, problem: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float) -> None: ...
 
