@@ -31,18 +31,18 @@ struct RandomMatrix {
         if (uniform(generator) > density && i != j % n_rows) continue;  // no column is empty
         indices.push_back(static_cast<std::int32_t>(i));
         data.push_back(normal(generator));
-        dense[static_cast<std::size_t>(j * n_rows + i)] = data.back();
+        dense[j * n_rows + i] = data.back();
       }
       starts.push_back(static_cast<std::int64_t>(data.size()));
     }
   }
 
   CscView<double> view() const { return {n_rows, n_cols, starts.data(), true, indices.data(), data.data()}; }
-  double at(std::int64_t i, std::int64_t j) const { return dense[static_cast<std::size_t>(j * n_rows + i)]; }
+  double at(std::int64_t i, std::int64_t j) const { return dense[j * n_rows + i]; }
 
   double column_dot(std::int64_t j, const std::vector<double>& r) const {
     double sum = 0;
-    for (std::int64_t i = 0; i < n_rows; ++i) sum += at(i, j) * r[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < n_rows; ++i) sum += at(i, j) * r[i];
     return sum;
   }
   double norm(std::int64_t j) const {
@@ -53,8 +53,7 @@ struct RandomMatrix {
   std::vector<double> times(const std::vector<double>& w) const {
     std::vector<double> out(static_cast<std::size_t>(n_rows));
     for (std::int64_t j = 0; j < n_cols; ++j) {
-      for (std::int64_t i = 0; i < n_rows; ++i)
-        out[static_cast<std::size_t>(i)] += at(i, j) * w[static_cast<std::size_t>(j)];
+      for (std::int64_t i = 0; i < n_rows; ++i) out[i] += at(i, j) * w[j];
     }
     return out;
   }

@@ -25,7 +25,7 @@ struct Path {
     iterate.intercept = intercept;
     iterate.support.clear();
     for (std::int32_t j = 0; j < 5; ++j) {
-      if (w[static_cast<std::size_t>(j)] != 0) iterate.support.push_back(j);
+      if (w[j] != 0) iterate.support.push_back(j);
     }
     rows.predictions = x.times(w);
     for (double& v : rows.predictions) v += intercept;

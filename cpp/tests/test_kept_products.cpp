@@ -26,7 +26,7 @@ struct Kept {
     products.keep(features, work, ColumnReader{x.view(), roots.data()});
   }
   double value(std::int64_t i, std::int32_t j) const {
-    return (j < 0 ? 1.0 : x.at(i, j)) * static_cast<double>(roots[static_cast<std::size_t>(i)]);
+    return (j < 0 ? 1.0 : x.at(i, j)) * static_cast<double>(roots[i]);
   }
   // Compares all products of these features with sums over all rows.
   bool has_products_of(const std::vector<std::int32_t>& features) const {

@@ -74,8 +74,8 @@ TEST("line search: weights, predictions, support and objective agree after a ste
   double penalty = 0;
   std::vector<std::int32_t> support;
   for (std::int32_t j = 0; j < 6; ++j) {
-    penalty += 0.02 * std::fabs(at.w[static_cast<std::size_t>(j)]);
-    if (at.w[static_cast<std::size_t>(j)] != 0) support.push_back(j);
+    penalty += 0.02 * std::fabs(at.w[j]);
+    if (at.w[j] != 0) support.push_back(j);
   }
   CHECK(at.iterate.support == support);
   CHECK(is_near(at.iterate.penalty, penalty, 1e-12));

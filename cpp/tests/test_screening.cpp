@@ -47,13 +47,13 @@ struct Screened {
     for (std::size_t j = 0; j < 300 && has_weights; ++j) weights[j] = 0.5 + static_cast<double>(j % 4);
     bounds.set_reference(theta, alpha);
     for (std::int64_t j = 0; j < 300; ++j) {
-      bounds.add(j, x.norm(j) * x.norm(j), weights[static_cast<std::size_t>(j)], x.view().count(j));
+      bounds.add(j, x.norm(j) * x.norm(j), weights[j], x.view().count(j));
       const double left = slack(j, theta, alpha);
       bounds.store(j, left < 0 ? -infinity : left);
     }
   }
   double slack(std::int64_t j, const std::vector<double>& point, double at_alpha) const {
-    return at_alpha * weights[static_cast<std::size_t>(j)] - std::fabs(x.column_dot(j, point));
+    return at_alpha * weights[j] - std::fabs(x.column_dot(j, point));
   }
   std::set<std::int64_t> reached(const std::vector<double>& point, double at_alpha) {
     std::set<std::int64_t> visited;

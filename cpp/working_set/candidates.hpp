@@ -41,7 +41,7 @@ class Candidates {
         team_(team),
         bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
-        features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
+        features_(new std::int32_t[view.n_cols]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
 
@@ -147,7 +147,7 @@ class Candidates {
       least.alpha = std::min(least.alpha, all.least_alpha_);
       if (!traits_.sign_of_derivative_is_the_labels || at_zero) return;
       const double* weights = all.problem_.row_weights;
-      labels_.resize(static_cast<std::size_t>(all.view_.n_rows));
+      labels_.resize(all.view_.n_rows);
       for (std::size_t i = 0; i < labels_.size(); ++i)
         labels_[i] = (weights ? weights[i] : uniform()) * all.problem_.y[i];
     }
@@ -178,12 +178,12 @@ class Candidates {
 
   void begin_part(std::int64_t part, const StaticScreening& screening, const std::vector<double>& theta,
                   const double* w, std::size_t max_proposals) {
-    Part& own = parts_[static_cast<std::size_t>(part)];
+    Part& own = parts_[part];
     own.result.clear();
     own.out_of_range = false;
     const bool bounded = screening.is_bounded();
     std::int64_t position = begin_of(part);
-    const std::int64_t end = cuts_[static_cast<std::size_t>(part) + 1];
+    const std::int64_t end = cuts_[part + 1];
     std::array<ColumnSums, T::sort_window> sums;
     std::array<std::int32_t, T::sort_window> columns;
     for (std::int64_t first = position; first < end; first += T::sort_window) {
@@ -191,21 +191,21 @@ class Candidates {
       sort_by_length(first, count, columns);
       column_sums(view_, columns.data(), count, theta.data(), problem_.row_weights, sums.data());
       for (std::int64_t k = 0; k < count; ++k) {
-        const std::int64_t j = columns[static_cast<std::size_t>(k)];
-        const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
+        const std::int64_t j = columns[k];
+        const ColumnSums& sum = sums[k];
         const CoordinatePenalty penalty = screening.least.at(j);
         const auto stored = static_cast<double>(view_.count(j));
         const bool fits = sum.squares > T::min_mean_square * stored && sum.squares < T::max_mean_square * stored;
         if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;
         if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
         if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) continue;
-        features_[static_cast<std::size_t>(position)] = static_cast<std::int32_t>(j);
+        features_[position] = static_cast<std::int32_t>(j);
         bounds_.add(position, sum.squares, problem_.penalty.weight(j), view_.count(j));
         bounds_.store(position, classify(own.result, position, sum.product, w[j], max_proposals));
         ++position;
       }
     }
-    counts_[static_cast<std::size_t>(part)] = position - begin_of(part);
+    counts_[part] = position - begin_of(part);
     own.touched = 0;
   }
 
@@ -216,27 +216,26 @@ class Candidates {
     std::array<std::uint8_t, T::sort_window> lengths;
     std::array<std::int64_t, T::sort_longest + 2> next{};
     for (std::int64_t k = 0; k < count; ++k) {
-      lengths[static_cast<std::size_t>(k)] =
-          static_cast<std::uint8_t>(std::min(view_.count(first + k), T::sort_longest));
-      ++next[lengths[static_cast<std::size_t>(k)] + std::size_t{1}];
+      lengths[k] = static_cast<std::uint8_t>(std::min(view_.count(first + k), T::sort_longest));
+      ++next[lengths[k] + std::size_t{1}];
     }
     for (std::size_t k = 1; k < next.size(); ++k) next[k] += next[k - 1];
     for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t at = next[lengths[static_cast<std::size_t>(k)]]++;
-      columns[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(first + k);
+      const std::int64_t at = next[lengths[k]]++;
+      columns[at] = static_cast<std::int32_t>(first + k);
     }
   }
 
   // Positions of the columns of a part that are left.
-  std::int64_t begin_of(std::int64_t part) const { return cuts_[static_cast<std::size_t>(part)]; }
-  std::int64_t end_of(std::int64_t part) const { return begin_of(part) + counts_[static_cast<std::size_t>(part)]; }
-  std::int32_t feature(std::int64_t position) const { return features_[static_cast<std::size_t>(position)]; }
+  std::int64_t begin_of(std::int64_t part) const { return cuts_[part]; }
+  std::int64_t end_of(std::int64_t part) const { return begin_of(part) + counts_[part]; }
+  std::int32_t feature(std::int64_t position) const { return features_[position]; }
 
   // Calls f(part, its Part), which returns how many nonzeros it touched; returns the sum.
   template <class F>
   std::int64_t for_each_part(F&& f) {
     team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
-      Part& own = parts_[static_cast<std::size_t>(part)];
+      Part& own = parts_[part];
       own.touched = f(part, own);
     });
     std::int64_t touched = 0;
@@ -270,8 +269,8 @@ class Candidates {
    public:
     Products(const Candidates& all, const std::vector<double>& r, Visit visit) : all_(all), r_(r), visit_(visit) {}
     void add(std::int64_t position) {
-      features_[static_cast<std::size_t>(count_)] = all_.feature(position);
-      positions_[static_cast<std::size_t>(count_)] = position;
+      features_[count_] = all_.feature(position);
+      positions_[count_] = position;
       if (++count_ == T::batch) flush();
     }
     // Returns the nonzeros of all columns.
@@ -284,8 +283,8 @@ class Candidates {
     void flush() {
       column_dots(all_.view_, features_.data(), 0, count_, r_.data(), products_.data());
       for (std::int64_t k = 0; k < count_; ++k) {
-        touched_ += all_.view_.count(features_[static_cast<std::size_t>(k)]);
-        visit_(positions_[static_cast<std::size_t>(k)], products_[static_cast<std::size_t>(k)]);
+        touched_ += all_.view_.count(features_[k]);
+        visit_(positions_[k], products_[k]);
       }
       count_ = 0;
     }

@@ -54,7 +54,7 @@ class ColumnCombination {
   void sum_by_rows(const std::vector<Term>& terms, std::int64_t work, Base base, double* out) {
     team_.for_work(rows_.slices().count(), work + view_.n_rows, [&](std::int64_t slice) {
       const std::int64_t begin = rows_.slices().begin(slice), end = rows_.slices().end(slice);
-      for (auto i = begin; i < end; ++i) out[i] = base(static_cast<std::size_t>(i));
+      for (auto i = begin; i < end; ++i) out[i] = base(i);
       for (const Term& term : terms) {
         const double coefficient = term.coefficient;
         view_.for_each_nonzero(term.feature, begin, end,
@@ -69,8 +69,7 @@ class ColumnCombination {
     const auto n = static_cast<std::size_t>(view_.n_rows);
     const std::int64_t n_parts = std::clamp<std::int64_t>(
         work / (Tuning::Layout::rows_per_private_sum * view_.n_rows), 1, Tuning::Layout::max_private_sums);
-    if (static_cast<std::int64_t>(partial_.size()) < n_parts - 1)
-      partial_.resize(static_cast<std::size_t>(n_parts - 1));
+    if (static_cast<std::int64_t>(partial_.size()) < n_parts - 1) partial_.resize(n_parts - 1);
     const auto cuts =
         cut_by_work(terms.size(), work, n_parts, [&](std::size_t k) { return view_.count(terms[k].feature); });
     team_.for_work(n_parts, work, [&](std::int64_t part) {
@@ -87,7 +86,7 @@ class ColumnCombination {
     if (n_parts == 1) return;
     team_.for_work(rows_.slices().count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
       for (std::int64_t part = 1; part < n_parts; ++part) {
-        const double* from = partial_[static_cast<std::size_t>(part - 1)].data();
+        const double* from = partial_[part - 1].data();
         double* to = total.data();
         for (std::int64_t i = rows_.slices().begin(slice); i < rows_.slices().end(slice); ++i) to[i] += from[i];
       }

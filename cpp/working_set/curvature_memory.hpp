@@ -23,17 +23,14 @@ class CurvatureMemory {
   void follow(std::vector<std::int32_t> features) {
     std::vector<std::int32_t> order(features.size());
     std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      return features[static_cast<std::size_t>(a)] < features[static_cast<std::size_t>(b)];
-    });
+    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return features[a] < features[b]; });
     if (!pairs_.empty()) {
       std::vector<std::int32_t> from(features.size(), -1);
       std::size_t old = 0;
       for (std::int32_t k : order) {
-        const std::int32_t feature = features[static_cast<std::size_t>(k)];
-        while (old < order_.size() && features_[static_cast<std::size_t>(order_[old])] < feature) ++old;
-        if (old < order_.size() && features_[static_cast<std::size_t>(order_[old])] == feature)
-          from[static_cast<std::size_t>(k)] = order_[old];
+        const std::int32_t feature = features[k];
+        while (old < order_.size() && features_[order_[old]] < feature) ++old;
+        if (old < order_.size() && features_[order_[old]] == feature) from[k] = order_[old];
       }
       for (Pair& pair : pairs_) {
         pair.s = mapped(pair.s, from);
@@ -54,8 +51,8 @@ class CurvatureMemory {
     for (std::size_t k = 0; k < subset.size(); ++k) size = std::max(size, std::fabs(s[k]));
     const double scale = size > 0 ? 1 / size : 0;  // float32 must hold them
     for (std::size_t k = 0; k < subset.size(); ++k) {
-      pair.s[static_cast<std::size_t>(subset[k])] = static_cast<float>(scale * s[k]);
-      pair.y[static_cast<std::size_t>(subset[k])] = static_cast<float>(scale * y[k]);
+      pair.s[subset[k]] = static_cast<float>(scale * s[k]);
+      pair.y[subset[k]] = static_cast<float>(scale * y[k]);
     }
   }
 
@@ -67,8 +64,8 @@ class CurvatureMemory {
     for (const Pair& pair : pairs_) {
       Restricted own{std::vector<float>(subset.size()), std::vector<float>(subset.size()), 0};
       for (std::size_t k = 0; k < subset.size(); ++k) {
-        own.s[k] = pair.s[static_cast<std::size_t>(subset[k])];
-        own.y[k] = pair.y[static_cast<std::size_t>(subset[k])];
+        own.s[k] = pair.s[subset[k]];
+        own.y[k] = pair.y[subset[k]];
       }
       const auto m = static_cast<std::int64_t>(subset.size());
       const double product = kernels().float_dense_dot(own.s.data(), own.y.data(), m);
@@ -119,7 +116,7 @@ class CurvatureMemory {
   static std::vector<float> mapped(const std::vector<float>& v, const std::vector<std::int32_t>& from) {
     std::vector<float> out(from.size());
     for (std::size_t k = 0; k < from.size(); ++k) {
-      if (from[k] >= 0) out[k] = v[static_cast<std::size_t>(from[k])];
+      if (from[k] >= 0) out[k] = v[from[k]];
     }
     return out;
   }

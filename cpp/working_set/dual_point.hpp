@@ -73,21 +73,20 @@ class DualPoint {
     double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       bool inside = true;
       for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = row_weight(first + i),
-                     outside = dual_[static_cast<std::size_t>(first + i)] - weight * u[i];
+        const double weight = row_weight(first + i), outside = dual_[first + i] - weight * u[i];
         inside &= std::fabs(outside) <= T::domain_rounding * weight * std::max(1.0, std::fabs(u[i]));
       }
       return inside ? -conjugate_of(first, count, u) : -infinity;
     });
     if (problem_.offset) value += rows_.product(dual_.data(), problem_.offset);
-    products_.resize(static_cast<std::size_t>(n_column_parts));
+    products_.resize(n_column_parts);
     for (auto& part : products_) part.clear();
     const double rounding =
         Tuning::Screening::product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
     candidates_.visit_violators_exactly(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = problem_.penalty.at(j);
       if (!limits_dual(penalty, product)) product += std::copysign(rounding * norm, product);
-      if (!(std::fabs(product) <= penalty.l1)) products_[static_cast<std::size_t>(part)].push_back({j, product});
+      if (!(std::fabs(product) <= penalty.l1)) products_[part].push_back({j, product});
     });
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
@@ -104,8 +103,7 @@ class DualPoint {
   void into_domain(std::vector<double>& point) {
     if (problem_.loss.traits().is_quadratic) return;  // no bounds
     sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      for (std::int64_t i = 0; i < count; ++i)
-        point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
+      for (std::int64_t i = 0; i < count; ++i) point[first + i] = row_weight(first + i) * u[i];
       return 0.0;
     });
   }
@@ -156,7 +154,7 @@ class DualPoint {
 
   // The columns whose product with the point is beyond their threshold, with these products. scan: as at a new θ.
   void find_broken(const std::vector<double>& point, const Where& where, bool scan) {
-    products_.resize(static_cast<std::size_t>(n_column_parts));
+    products_.resize(n_column_parts);
     for (auto& part : products_) part.clear();
     // Products are counted as large as rounding may make them elsewhere.
     const double rounding =
@@ -164,7 +162,7 @@ class DualPoint {
     const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = problem_.penalty.at(j);
       product += std::copysign(rounding * norm, product);
-      if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
+      if (std::fabs(product) > penalty.l1) products_[part].push_back({j, product});
     };
     if (scan) candidates_.scan(point, where.w, where.max_proposals, where.scan, visit);
     else candidates_.visit_violators(point, visit);
@@ -250,23 +248,22 @@ class DualPoint {
         for (std::int32_t i = 0; i < view_.n_rows; ++i) f(i, 1.0);
     };
     const auto curvature = [&](std::int32_t i) {
-      const auto v = static_cast<double>(root[static_cast<std::size_t>(i)]);
+      const auto v = static_cast<double>(root[i]);
       return v * v;
     };
     std::vector<double> matrix(k * k), sums(k), spread(k > 1 ? point.size() : 0);
     for (std::size_t a = 0; a < k; ++a) {
       double own = 0;
       visit(features[a], [&](std::int32_t i, double x) {
-        sums[a] += x * point[static_cast<std::size_t>(i)];
+        sums[a] += x * point[i];
         own += curvature(i) * x * x;
-        if (k > 1) spread[static_cast<std::size_t>(i)] = curvature(i) * x;
+        if (k > 1) spread[i] = curvature(i) * x;
       });
       matrix[a * k + a] = own;
       for (std::size_t b = 0; b < a; ++b) {
-        visit(features[b],
-              [&](std::int32_t i, double x) { matrix[a * k + b] += spread[static_cast<std::size_t>(i)] * x; });
+        visit(features[b], [&](std::int32_t i, double x) { matrix[a * k + b] += spread[i] * x; });
       }
-      if (k > 1) visit(features[a], [&](std::int32_t i, double) { spread[static_cast<std::size_t>(i)] = 0; });
+      if (k > 1) visit(features[a], [&](std::int32_t i, double) { spread[i] = 0; });
     }
     // LDLᵀ in place; a column that depends on those before it gets 0.
     for (std::size_t a = 0; a < k; ++a) {
@@ -287,8 +284,7 @@ class DualPoint {
       for (std::size_t b = a + 1; b < k; ++b) sums[a] -= matrix[b * k + a] * sums[b];
     }
     for (std::size_t a = 0; a < k; ++a) {
-      visit(features[a],
-            [&](std::int32_t i, double x) { point[static_cast<std::size_t>(i)] -= sums[a] * curvature(i) * x; });
+      visit(features[a], [&](std::int32_t i, double x) { point[i] -= sums[a] * curvature(i) * x; });
     }
   }
 
@@ -325,13 +321,11 @@ class DualPoint {
         if (problem_.row_weights) {
           for (std::int64_t i = 0; i < count; ++i) {
             const double weight = problem_.row_weights[first + i];
-            u[static_cast<std::size_t>(i)] =
-                weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+            u[i] = weight > 0 ? scale * point[first + i] / weight : 0.0;
           }
         } else {
           const double all = scale * static_cast<double>(view_.n_rows);
-          for (std::int64_t i = 0; i < count; ++i)
-            u[static_cast<std::size_t>(i)] = all * point[static_cast<std::size_t>(first + i)];
+          for (std::int64_t i = 0; i < count; ++i) u[i] = all * point[first + i];
         }
         loss_kernels(problem_.loss).into_domain(problem_.y + first, u.data(), count, problem_.loss.delta);
         sum += f(first, count, u.data());
@@ -350,7 +344,7 @@ class DualPoint {
     std::array<double, 256> value;
     loss_kernels(problem_.loss).conjugates(problem_.y + first, u, count, problem_.loss.delta, value.data());
     double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[i];
     return sum;
   }
 

@@ -43,14 +43,13 @@ class KeptProducts {
       drop_others(features);
       find_slots(features);
     }
-    if (!products_) products_.reset(new float[static_cast<std::size_t>(max_columns_ * max_columns_)]);
+    if (!products_) products_.reset(new float[max_columns_ * max_columns_]);
     if (n_known_ == size()) return;
     if (size() - n_known_ <= T::few_columns && 16 * n_rows_ <= T::block_limit) add_few(work, columns);
     else add_many(work, columns);
     for (std::int64_t known = 0; known < n_known_; ++known) {
       const float* from = products_.get() + known * max_columns_;
-      for (std::int64_t slot = n_known_; slot < size(); ++slot)
-        products_[static_cast<std::size_t>(slot * max_columns_ + known)] = from[slot];
+      for (std::int64_t slot = n_known_; slot < size(); ++slot) products_[slot * max_columns_ + known] = from[slot];
     }
     n_known_ = size();
   }
@@ -80,8 +79,8 @@ class KeptProducts {
     const std::size_t n_old = order_.size();
     std::size_t old = 0;
     for (std::int32_t feature : features) {
-      while (old < n_old && features_[static_cast<std::size_t>(order_[old])] < feature) ++old;
-      if (old < n_old && features_[static_cast<std::size_t>(order_[old])] == feature) {
+      while (old < n_old && features_[order_[old]] < feature) ++old;
+      if (old < n_old && features_[order_[old]] == feature) {
         slots_.push_back(order_[old]);
       } else {
         slots_.push_back(static_cast<std::int32_t>(features_.size()));
@@ -90,31 +89,27 @@ class KeptProducts {
       }
     }
     std::inplace_merge(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(n_old), order_.end(),
-                       [&](std::int32_t a, std::int32_t b) {
-                         return features_[static_cast<std::size_t>(a)] < features_[static_cast<std::size_t>(b)];
-                       });
+                       [&](std::int32_t a, std::int32_t b) { return features_[a] < features_[b]; });
   }
 
   // Of what is known, keeps these features only.
   void drop_others(const std::vector<std::int32_t>& features) {
     std::vector<std::int32_t> kept;  // slots, ascending
     for (std::int32_t slot = 0; slot < n_known_; ++slot) {
-      if (std::binary_search(features.begin(), features.end(), features_[static_cast<std::size_t>(slot)]))
-        kept.push_back(slot);
+      if (std::binary_search(features.begin(), features.end(), features_[slot])) kept.push_back(slot);
     }
     for (std::size_t a = 0; a < kept.size(); ++a) {  // none moves up: nothing is overwritten before it is read
       float* to = products_.get() + static_cast<std::int64_t>(a) * max_columns_;
       const float* from = products_.get() + start(kept[a]);
       for (std::size_t b = 0; b < kept.size(); ++b) to[b] = from[kept[b]];
-      features_[a] = features_[static_cast<std::size_t>(kept[a])];
+      features_[a] = features_[kept[a]];
     }
     features_.resize(kept.size());
     n_known_ = size();
     order_.resize(kept.size());
     std::iota(order_.begin(), order_.end(), 0);
-    std::sort(order_.begin(), order_.end(), [&](std::int32_t a, std::int32_t b) {
-      return features_[static_cast<std::size_t>(a)] < features_[static_cast<std::size_t>(b)];
-    });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::int32_t a, std::int32_t b) { return features_[a] < features_[b]; });
   }
 
   // Products with all columns, for the new ones: these stand side by side, with their zeros, 16 at a time.
@@ -146,14 +141,13 @@ class KeptProducts {
     row_ends_.assign(static_cast<std::size_t>(n_rows_ + 1), 0);  // where rows begin, until they are filled
     for (std::size_t k = 0; k < n_new; ++k) {
       columns.for_each(feature_at(n_known_ + static_cast<std::int64_t>(k)),
-                       [&](std::int32_t row, float) { ++row_ends_[static_cast<std::size_t>(row) + 1]; });
+                       [&](std::int32_t row, float) { ++row_ends_[row + 1]; });
     }
     std::partial_sum(row_ends_.begin(), row_ends_.end(), row_ends_.begin());
-    entries_.resize(static_cast<std::size_t>(row_ends_.back()));
+    entries_.resize(row_ends_.back());
     for (std::size_t k = 0; k < n_new; ++k) {
       columns.for_each(feature_at(n_known_ + static_cast<std::int64_t>(k)), [&](std::int32_t row, float z) {
-        entries_[static_cast<std::size_t>(row_ends_[static_cast<std::size_t>(row)]++)] = {
-            static_cast<std::int32_t>(k), z};
+        entries_[row_ends_[row]++] = {static_cast<std::int32_t>(k), z};
       });
     }
     group_entries(n_new);
@@ -163,12 +157,12 @@ class KeptProducts {
       for (std::int64_t slot = part; slot < size(); slot += n_parts) {
         std::fill(sums.begin(), sums.end(), 0.0F);
         columns.for_each(feature_at(slot), [&](std::int32_t row, float z) {
-          const Group* group = &groups_[static_cast<std::size_t>(row)];
+          const Group* group = &groups_[row];
           for (;;) {
             for (std::size_t k = 0; k < T::group_size; ++k) sums[group->columns[k]] += z * group->z[k];
             if (group->next == 0) [[likely]]
               break;
-            group = &groups_[static_cast<std::size_t>(group->next)];
+            group = &groups_[group->next];
           }
         });
         std::copy_n(sums.begin(), n_new, products_.get() + slot * max_columns_ + n_known_);
@@ -179,17 +173,16 @@ class KeptProducts {
   // Most rows have a few entries, and branches on how many would be mispredicted: they are added in groups of fixed
   // size, padded with entries that add 0 to a dummy sum (in turn: one sum would have to wait for itself).
   void group_entries(std::size_t n_new) {
-    groups_.resize(static_cast<std::size_t>(n_rows_));
+    groups_.resize(n_rows_);
     std::int32_t at = 0;
     for (std::size_t row = 0; row < static_cast<std::size_t>(n_rows_); ++row) {
       for (std::size_t to = row;; to = groups_.size() - 1) {
         Group& group = groups_[to];
         for (std::size_t k = 0; k < T::group_size; ++k) {
           const bool any = at < row_ends_[row];
-          group.columns[k] =
-              static_cast<std::uint16_t>(any ? static_cast<std::size_t>(entries_[static_cast<std::size_t>(at)].column)
-                                             : n_new + (row + k) % T::n_dummies);
-          group.z[k] = any ? entries_[static_cast<std::size_t>(at)].z : 0.0F;
+          group.columns[k] = static_cast<std::uint16_t>(any ? static_cast<std::size_t>(entries_[at].column)
+                                                            : n_new + (row + k) % T::n_dummies);
+          group.z[k] = any ? entries_[at].z : 0.0F;
           at += any;
         }
         group.next = at < row_ends_[row] ? static_cast<std::int32_t>(groups_.size()) : 0;
@@ -199,7 +192,7 @@ class KeptProducts {
     }
   }
 
-  std::int32_t feature_at(std::int64_t slot) const { return features_[static_cast<std::size_t>(slot)]; }
+  std::int32_t feature_at(std::int64_t slot) const { return features_[slot]; }
 
   struct Entry {
     std::int32_t column;  // among the new ones

@@ -157,9 +157,7 @@ class LineSearch {
     for (SubproblemColumn& column : columns) {
       double step = column.step();
       if (column.point == 0 && column.penalty.l1 > 0 && step != 0) {
-        view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) {
-          rows_.direction[static_cast<std::size_t>(i)] -= step * x;
-        });
+        view_.for_each_nonzero(column.feature, [&](std::int32_t i, double x) { rows_.direction[i] -= step * x; });
         step = 0;
       }
       column.weight = column.point;

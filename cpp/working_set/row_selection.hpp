@@ -36,7 +36,7 @@ class RowSelection {
   const std::uint64_t* bits() const { return kept_bits_.data(); }
   // Kept rows before a slice.
   std::int64_t kept_before(std::int64_t slice) const {
-    return keeps_all() ? slices_.begin(slice) : kept_before_[static_cast<std::size_t>(slice)];
+    return keeps_all() ? slices_.begin(slice) : kept_before_[slice];
   }
   const RowSlices& slices() const { return slices_; }
 
@@ -86,17 +86,17 @@ class RowSelection {
 
   void renumber(const std::vector<float>& root, std::uint32_t cut) {
     n_kept_ = kept_before_.back();
-    kept_bits_.resize(static_cast<std::size_t>(n_rows_ / 64 + 1));
+    kept_bits_.resize(n_rows_ / 64 + 1);
     const RowSlices words(n_rows_ / 64 + 1);
     team_.for_work(words.count(), n_rows_, [&](std::int64_t slice) {
       for (std::int64_t word = words.begin(slice); word < words.end(slice); ++word) {
         std::uint64_t bits = 0;
         for (std::int64_t i = 64 * word; i < std::min(n_rows_, 64 * word + 64); ++i)
-          bits |= std::uint64_t{bin_of(root[static_cast<std::size_t>(i)]) >= cut} << (i & 63);
-        kept_bits_[static_cast<std::size_t>(word)] = bits;
+          bits |= std::uint64_t{bin_of(root[i]) >= cut} << (i & 63);
+        kept_bits_[word] = bits;
       }
     });
-    new_row_.resize(static_cast<std::size_t>(n_rows_));
+    new_row_.resize(n_rows_);
     for_slices([&](std::size_t slice, std::size_t begin, std::size_t end) {
       auto next = static_cast<std::int32_t>(kept_before_[slice]);
       for (std::size_t i = begin; i < end; ++i) {

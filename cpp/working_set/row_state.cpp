@@ -67,7 +67,7 @@ void RowState::apply_secants(bool full_step) {
   const float fade = full_step ? Tuning::Curvature::secant_fade : 1.0F;
   const double left = rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
     double count = 0;
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+    for (std::int64_t i = begin; i < end; ++i) {
       secant_roots_[i] *= fade;
       if (secant_roots_[i] <= root_curvature[i]) secant_roots_[i] = 0;
       else root_curvature[i] = secant_roots_[i];
@@ -83,7 +83,7 @@ double RowState::curvature(bool at_trial) const {
   return rows_.sum(2, [&](std::int64_t begin, std::int64_t end) {
     double sum = 0;
     for (std::int64_t i = begin; i < end; ++i) {
-      const double v = static_cast<double>(root[i]) * direction[static_cast<std::size_t>(i)];
+      const double v = static_cast<double>(root[i]) * direction[i];
       sum += v * v;
     }
     return sum;

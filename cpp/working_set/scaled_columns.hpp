@@ -47,7 +47,7 @@ class ScaledColumns {
     const bool tall = is_tall(view_.n_rows);
     team_.for_work(subproblem.n_slices(), subproblem.n_nonzeros(), [&](std::int64_t slice) {
       for (std::int64_t k = subproblem.slice_begin(slice); k < subproblem.slice_begin(slice + 1); ++k) {
-        SubproblemColumn& column = subproblem.columns[static_cast<std::size_t>(k)];
+        SubproblemColumn& column = subproblem.columns[k];
         if (!column.dense) copy_sparse(column, subproblem, root.data());
         else if (!tall) copy_dense(column, subproblem, root.data(), false);
       }
@@ -66,18 +66,15 @@ class ScaledColumns {
     if (feature < 0) {
       std::copy_n(root.data() + first, count, out);
     } else if (centre != 0) {
-      for (std::int64_t i = 0; i < count; ++i)
-        out[i] = centred(0.0, centre, root[static_cast<std::size_t>(first + i)]);
-      view_.for_each_nonzero(feature, first, first + count, [&](std::int32_t i, double x) {
-        out[i - first] = centred(x, centre, root[static_cast<std::size_t>(i)]);
-      });
+      for (std::int64_t i = 0; i < count; ++i) out[i] = centred(0.0, centre, root[first + i]);
+      view_.for_each_nonzero(feature, first, first + count,
+                             [&](std::int32_t i, double x) { out[i - first] = centred(x, centre, root[i]); });
     } else if (view_.count(feature) == view_.n_rows) {
       scale_column(nullptr, view_.data + view_.start(feature) + first, count, root.data() + first, out);
     } else {
       std::fill_n(out, count, 0.0F);
-      view_.for_each_nonzero(feature, first, first + count, [&](std::int32_t i, double x) {
-        out[i - first] = static_cast<float>(x) * root[static_cast<std::size_t>(i)];
-      });
+      view_.for_each_nonzero(feature, first, first + count,
+                             [&](std::int32_t i, double x) { out[i - first] = static_cast<float>(x) * root[i]; });
     }
   }
 

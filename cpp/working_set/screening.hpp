@@ -103,11 +103,11 @@ class ScreeningBounds {
         team_(team),
         rows_(n_rows, team),
         reference_(static_cast<std::size_t>(n_rows)),
-        inverse_norms_(new float[static_cast<std::size_t>(n_columns)]),
-        weighted_slopes_(has_weights ? new float[static_cast<std::size_t>(n_columns)] : nullptr),
-        slack_(new float[static_cast<std::size_t>(n_columns)]),
-        estimate_(new float[static_cast<std::size_t>(n_columns)]),
-        classes_(new std::uint8_t[static_cast<std::size_t>(n_columns)]) {}
+        inverse_norms_(new float[n_columns]),
+        weighted_slopes_(has_weights ? new float[n_columns] : nullptr),
+        slack_(new float[n_columns]),
+        estimate_(new float[n_columns]),
+        classes_(new std::uint8_t[n_columns]) {}
 
   // The point and alpha of the scan that follows.
   void set_reference(const std::vector<double>& theta, double alpha) {
@@ -131,14 +131,12 @@ class ScreeningBounds {
   void store(std::int64_t k, double slack) {
     constexpr double most = double{Tuning::Screening::max_slack};
     const double relative = slack / norm(k) - Tuning::Screening::product_rounding * reference_norm_;
-    slack_[static_cast<std::size_t>(k)] = estimate_[static_cast<std::size_t>(k)] =
+    slack_[k] = estimate_[k] =
         static_cast<float>(std::clamp(relative * (1 - Tuning::Screening::margin), -most, most));
   }
-  void scan_each_time(std::int64_t k) {
-    slack_[static_cast<std::size_t>(k)] = estimate_[static_cast<std::size_t>(k)] = -Tuning::Screening::max_slack;
-  }
+  void scan_each_time(std::int64_t k) { slack_[k] = estimate_[k] = -Tuning::Screening::max_slack; }
 
-  double norm(std::int64_t k) const { return 1.0 / static_cast<double>(inverse_norms_[static_cast<std::size_t>(k)]); }
+  double norm(std::int64_t k) const { return 1.0 / static_cast<double>(inverse_norms_[k]); }
 
   // How the move from the reference to a point, and to alpha, shortens the slack. Where x_j·θ becomes s times what it
   // was, threshold − s·|x_j·θ'| = s·slack + threshold − s·(threshold then).
@@ -182,9 +180,7 @@ class ScreeningBounds {
   }
 
   // Whether the sequential strong rule keeps a column that was scanned.
-  bool is_strong(std::int64_t k, const SlackMove& move) const {
-    return slack_[static_cast<std::size_t>(k)] <= move.near * slopes()[k];
-  }
+  bool is_strong(std::int64_t k, const SlackMove& move) const { return slack_[k] <= move.near * slopes()[k]; }
 
   // The same bounds in float64, from what the last scan left: for the guard of a result.
   struct FinalMove {
@@ -208,9 +204,8 @@ class ScreeningBounds {
                                               std::min<std::int64_t>(64, end - first), left.data());
       for (; bits != 0; bits &= bits - 1) {
         const int at = __builtin_ctzll(bits);
-        const double distance =
-            (1 + Tuning::Screening::margin) * move.distance[classes_[static_cast<std::size_t>(first + at)]];
-        if (!(left[static_cast<std::size_t>(at)] > distance)) visit(first + at);
+        const double distance = (1 + Tuning::Screening::margin) * move.distance[classes_[first + at]];
+        if (!(left[at] > distance)) visit(first + at);
       }
     }
   }

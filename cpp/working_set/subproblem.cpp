@@ -28,7 +28,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   set_shared_apart();
   if (n_blocks == 0) {
     std::int64_t in_blocks = 0;
-    for (std::int64_t k = 0; k < first_shared_; ++k) in_blocks += columns[static_cast<std::size_t>(k)].count;
+    for (std::int64_t k = 0; k < first_shared_; ++k) in_blocks += columns[k].count;
     n_blocks = blocks_for(in_blocks);
   }
   n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(first_shared_, 1));
@@ -46,8 +46,8 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
     capacity_ = n_nonzeros_ + n_nonzeros_ / T::growth_share;
     indices_.reset();  // first: nothing is carried over
     values_.reset();
-    indices_.reset(new std::int32_t[static_cast<std::size_t>(capacity_)]);
-    values_.reset(new float[static_cast<std::size_t>(capacity_)]);
+    indices_.reset(new std::int32_t[capacity_]);
+    values_.reset(new float[capacity_]);
   }
   z_ = values_.get();
   stride_ = 0;
@@ -73,14 +73,13 @@ std::vector<std::int32_t> Subproblem::choose_blocks(const std::int32_t* block_of
   }
   std::vector<std::int32_t> order(block.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return columns[static_cast<std::size_t>(a)].count > columns[static_cast<std::size_t>(b)].count;
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return columns[a].count > columns[b].count; });
   std::vector<std::int64_t> load(static_cast<std::size_t>(n_blocks));
   for (std::int32_t k : order) {
     const auto lightest = std::min_element(load.begin(), load.end());
-    block[static_cast<std::size_t>(k)] = static_cast<std::int32_t>(lightest - load.begin());
-    *lightest += columns[static_cast<std::size_t>(k)].count + T::column_cost;
+    block[k] = static_cast<std::int32_t>(lightest - load.begin());
+    *lightest += columns[k].count + T::column_cost;
   }
   return block;
 }
@@ -108,12 +107,12 @@ bool Subproblem::use_cholesky_factor(double passes, bool keep, const Gram::Reade
   const double per_entry = m * n_rows_ > T::cached_entries ? T::uncached_ns : T::cached_ns;
   const double saved = passes * per_entry * static_cast<double>(m * (n_rows_ - m / 2));
   if (gram_.plan(features, n_rows_, keep) > saved) return false;
-  factor_.resize(static_cast<std::size_t>(m * (m + 1) / 2));
+  factor_.resize(m * (m + 1) / 2);
   gram_.factor(read, factor_.data());
   z_ = factor_.data();
   stride_ = 0;
   for (std::int64_t k = 0; k < m; ++k) {
-    SubproblemColumn& column = columns[static_cast<std::size_t>(k)];
+    SubproblemColumn& column = columns[k];
     column.start = k * (k + 1) / 2;
     column.count = k + 1;
     column.curvature = gram_.product(k, k);
@@ -151,14 +150,13 @@ void Subproblem::cut_rounds() {
                                                        n_blocks == 2 ? T::max_rounds_of_two : T::max_rounds);
   run_starts_.clear();
   for (std::int64_t b = 0; b < n_blocks; ++b) {
-    const auto first = block_starts_[static_cast<std::size_t>(b)],
-               last = block_starts_[static_cast<std::size_t>(b) + 1];
+    const auto first = block_starts_[b], last = block_starts_[b + 1];
     std::int64_t total = 0, done = 0;
-    for (std::int64_t k = first; k < last; ++k) total += columns[static_cast<std::size_t>(k)].count;
+    for (std::int64_t k = first; k < last; ++k) total += columns[k].count;
     run_starts_.push_back(first);
     std::int64_t k = first;
     for (std::int64_t round = 1; round < n_rounds_; ++round) {
-      while (k < last && done < total * round / n_rounds_) done += columns[static_cast<std::size_t>(k++)].count;
+      while (k < last && done < total * round / n_rounds_) done += columns[k++].count;
       run_starts_.push_back(k);
     }
   }
@@ -180,14 +178,13 @@ void Subproblem::reset() {
 
 void Subproblem::cut(Subset& subset) const {
   subset.work = 0;
-  for (std::int32_t k : subset.members) subset.work += columns[static_cast<std::size_t>(k)].count;
+  for (std::int32_t k : subset.members) subset.work += columns[k].count;
   std::int64_t n_parts = parts_for(subset.work);
   // Without slabs every part has a private sum over all rows, which must not cost more than the part.
   if (slab_starts_.empty())
     n_parts = std::clamp<std::int64_t>(subset.work / (T::rows_per_private_sum * n_rows_), 1, n_parts);
-  subset.cuts = cut_by_work(subset.members.size(), subset.work, n_parts, [&](std::size_t k) {
-    return columns[static_cast<std::size_t>(subset.members[k])].count;
-  });
+  subset.cuts = cut_by_work(subset.members.size(), subset.work, n_parts,
+                            [&](std::size_t k) { return columns[subset.members[k]].count; });
 }
 
 void Subproblem::cut_slabs() {
@@ -198,7 +195,7 @@ void Subproblem::cut_slabs() {
   const auto m = static_cast<std::int64_t>(columns.size());
   team_.for_work(64, n_nonzeros_, [&](std::int64_t part) {
     for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
-      const SubproblemColumn& column = columns[static_cast<std::size_t>(k)];
+      const SubproblemColumn& column = columns[k];
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
       const std::int32_t *end = column.rows + column.count, *at = column.rows;
       for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
@@ -220,7 +217,7 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
     const std::int64_t count = starts[1] - starts[0];
     if (count == 0 || p[k] == 0) continue;
     const auto step = static_cast<float>(p[k]);
-    const SubproblemColumn& column = columns[static_cast<std::size_t>(member)];
+    const SubproblemColumn& column = columns[member];
     const float* z = z_ + column.start + starts[0];
     if (column.dense) kernels().float_dense_axpy(z, step, q + rows_.slices().begin(slab), count);
     else kernels().float_axpy(column.rows + starts[0], z, count, step, q);
@@ -230,29 +227,27 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
 // q = Σ p_k z_k
 void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q) {
   nonzeros_touched += subset.work;
-  q.resize(static_cast<std::size_t>(n_rows_));
+  q.resize(n_rows_);
   if (!slab_starts_.empty()) {
     team_.for_work(rows_.slices().count(), subset.work,
                    [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
     return;
   }
   const auto n_parts = static_cast<std::int64_t>(subset.cuts.size()) - 1;
-  if (static_cast<std::int64_t>(private_sums_.size()) < n_parts)
-    private_sums_.resize(static_cast<std::size_t>(n_parts));
+  if (static_cast<std::int64_t>(private_sums_.size()) < n_parts) private_sums_.resize(n_parts);
   team_.for_work(n_parts, subset.work, [&](std::int64_t part) {
     const auto at = static_cast<std::size_t>(part);
     std::vector<float>& sum = part == 0 ? q : private_sums_[at];
     sum.assign(static_cast<std::size_t>(n_rows_), 0.0F);
     for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
-      if (p[k] != 0) add(columns[static_cast<std::size_t>(subset.members[k])], p[k], sum.data());
+      if (p[k] != 0) add(columns[subset.members[k]], p[k], sum.data());
     }
   });
   if (n_parts == 1) return;
   team_.for_work(rows_.slices().count(), n_rows_ * n_parts, [&](std::int64_t slice) {
     const std::int64_t first = rows_.slices().begin(slice), count = rows_.slices().end(slice) - first;
     for (std::int64_t part = 1; part < n_parts; ++part) {
-      kernels().float_dense_axpy(private_sums_[static_cast<std::size_t>(part)].data() + first, 1.0F, q.data() + first,
-                                 count);
+      kernels().float_dense_axpy(private_sums_[part].data() + first, 1.0F, q.data() + first, count);
     }
   });
 }
@@ -267,14 +262,14 @@ void Subproblem::hessian_product(const Subset& subset, const std::vector<double>
     team_.for_work(static_cast<std::int64_t>(subset.cuts.size()) - 1, subset.work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
-        out[k] = product(columns[static_cast<std::size_t>(subset.members[k])], q.data());
+        out[k] = product(columns[subset.members[k]], q.data());
       }
     });
     return;
   }
   nonzeros_touched += 2 * subset.work;
   const std::int64_t n_slabs = rows_.slices().count();
-  q.resize(static_cast<std::size_t>(n_rows_));
+  q.resize(n_rows_);
   slab_products_.resize(m * static_cast<std::size_t>(n_slabs));
   team_.for_work(n_slabs, subset.work, [&](std::int64_t slab) {
     add_slab(subset, p, slab, q.data());
@@ -283,7 +278,7 @@ void Subproblem::hessian_product(const Subset& subset, const std::vector<double>
       const std::int32_t member = subset.members[k];
       const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
       const std::int64_t count = starts[1] - starts[0];
-      const SubproblemColumn& column = columns[static_cast<std::size_t>(member)];
+      const SubproblemColumn& column = columns[member];
       const float* z = z_ + column.start + starts[0];
       if (count == 0) products[k] = 0;
       else if (column.dense) products[k] = kernels().float_dense_dot(z, q.data() + rows_.slices().begin(slab), count);
@@ -298,7 +293,7 @@ void Subproblem::hessian_product(const Subset& subset, const std::vector<double>
 
 // v = 0
 void Subproblem::fill_rows(std::vector<float>& v) {
-  v.resize(static_cast<std::size_t>(n_rows_));
+  v.resize(n_rows_);
   team_.for_work(rows_.slices().count(), n_rows_, [&](std::int64_t slice) {
     std::fill(v.begin() + rows_.slices().begin(slice), v.begin() + rows_.slices().end(slice), 0.0F);
   });
@@ -322,9 +317,8 @@ double Subproblem::largest_violation_at_zero() {
   nonzeros_touched += rest.work;
   std::vector<double> excess(rest.members.size());
   team_.for_work(static_cast<std::int64_t>(rest.cuts.size()) - 1, rest.work, [&](std::int64_t part) {
-    for (std::size_t k = rest.cuts[static_cast<std::size_t>(part)]; k < rest.cuts[static_cast<std::size_t>(part) + 1];
-         ++k) {
-      const SubproblemColumn& column = columns[static_cast<std::size_t>(rest.members[k])];
+    for (std::size_t k = rest.cuts[part]; k < rest.cuts[part + 1]; ++k) {
+      const SubproblemColumn& column = columns[rest.members[k]];
       const double grad = column.grad + product(column, Zd_.data()) + column.dropped_curvature * column.step();
       const double slack = std::min(column.penalty.upper > 0 ? column.penalty.l1 + grad : infinity,
                                     column.penalty.lower < 0 ? column.penalty.l1 - grad : infinity);

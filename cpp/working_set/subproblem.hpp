@@ -46,6 +46,8 @@ struct SubproblemColumn {
     return (point != 0 || penalty.l1 == 0) && point > penalty.lower && point < penalty.upper &&
            curvature + penalty.l2 > 0;
   }
+  // Curvature that is not in ZᵀZ.
+  double ridge() const { return dropped_curvature + penalty.l2; }
   // Of the penalty, where it is smooth.
   double smooth_gradient() const {
     return penalty.l2 * point + (point > 0 ? penalty.l1 : point < 0 ? -penalty.l1 : 0.0);
@@ -74,9 +76,7 @@ class Subproblem {
   float* values() { return values_.get(); }
   std::int64_t n_nonzeros() const { return n_nonzeros_; }
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
-  std::int64_t slice_begin(std::int64_t slice) const {
-    return static_cast<std::int64_t>(slice_starts_[static_cast<std::size_t>(slice)]);
-  }
+  std::int64_t slice_begin(std::int64_t slice) const { return static_cast<std::int64_t>(slice_starts_[slice]); }
 
   // Replaces Z by the Cholesky factor of ZᵀZ, which has as many rows as columns, where all columns are dense and
   // touching them `passes` times is expected to take longer. True if so: then there is nothing to arrange, and one
@@ -135,6 +135,8 @@ class Subproblem {
     bool trusted = true;  // float32 kept its accuracy
   };
   Direction conjugate_gradients(int max_iterations, double stop, double accuracy, double negligible);
+  void set_up_system(const Subset& support, std::vector<double>& r, std::vector<double>& inverse_diagonal);
+  double decrease_along(const Direction& direction, const std::vector<double>& r) const;
   // Z x·v, for v as in product().
   double product_along(const Direction& direction, const std::vector<float>& v) const;
   bool clip(Direction& direction);

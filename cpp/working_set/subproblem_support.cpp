@@ -42,6 +42,20 @@ double Subproblem::solve_on_support(int max_iterations, double stop, double accu
   return minimise_along(direction);
 }
 
+// The linear system on the support at the present points: A x = r, A = ZᵀZ + diagonal.
+void Subproblem::set_up_system(const Subset& support, std::vector<double>& r, std::vector<double>& inverse_diagonal) {
+  nonzeros_touched += support.work;
+  team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
+      const SubproblemColumn& column = columns[support.members[k]];
+      r[k] = -(column.grad + product(column, Zd_.data()) + column.dropped_curvature * column.step() +
+               column.smooth_gradient());
+      inverse_diagonal[k] = 1.0 / (column.curvature + column.penalty.l2);
+    }
+  });
+}
+
 Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy,
                                                       double negligible) {
   Direction direction;
@@ -57,21 +71,11 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   x.assign(m, 0.0);
   fill_rows(Zx_);
   std::vector<double> r(m), scaled(m), p(m), Ap(m), inverse(m);
-  nonzeros_touched += support.work;
-  team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
-    const auto at = static_cast<std::size_t>(part);
-    for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
-      const SubproblemColumn& column = columns[static_cast<std::size_t>(subset[k])];
-      r[k] = -(column.grad + product(column, Zd_.data()) + column.dropped_curvature * column.step() +
-               column.smooth_gradient());
-      inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
-    }
-  });
+  set_up_system(support, r, inverse);
   if (accuracy < infinity && largest_excess(support, r) <= accuracy) {  // nothing to do
     support.members.clear();
     return direction;
   }
-  // Pairs of the preconditioner are worth their cost only beside long columns.
   const std::size_t pairs = static_cast<std::size_t>(support.work) / (T::cost_of_pair * m);
   memory_.restrict(subset, pairs < T::min_pairs ? 0 : pairs);
   memory_.apply(r, inverse, scaled);
@@ -81,10 +85,7 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
     ++cg_iterations;
     hessian_product(support, p, q_, Ap);
-    for (std::size_t k = 0; k < m; ++k) {
-      const SubproblemColumn& column = columns[static_cast<std::size_t>(subset[k])];
-      Ap[k] += (column.dropped_curvature + column.penalty.l2) * p[k];
-    }
+    for (std::size_t k = 0; k < m; ++k) Ap[k] += columns[subset[k]].ridge() * p[k];
     const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
     if (!(pAp > 0)) break;
     double diagonal = 0;
@@ -99,9 +100,8 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     add_rows(q_, length, Zx_);
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
-    if (singular ||
-        (decrease <= std::max(stop * direction.decrease, negligible) && largest_excess(support, r) <= accuracy))
-      break;
+    if (singular) break;
+    if (decrease <= std::max(stop * direction.decrease, negligible) && largest_excess(support, r) <= accuracy) break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;
@@ -109,13 +109,19 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     rz = new_rz;
   }
   // On nearly singular systems rounding in float32 makes the recursion wrong.
-  double promised = -0.5 * product_along(direction, Zx_);
-  for (std::size_t k = 0; k < m; ++k) {
-    const SubproblemColumn& column = columns[static_cast<std::size_t>(subset[k])];
-    promised += x[k] * (start[k] - 0.5 * (column.dropped_curvature + column.penalty.l2) * x[k]);
-  }
-  direction.trusted = std::fabs(promised - direction.decrease) <= T::agreement * direction.decrease;
+  const double recomputed = decrease_along(direction, start);
+  direction.trusted = std::fabs(recomputed - direction.decrease) <= T::agreement * direction.decrease;
   return direction;
+}
+
+// r·x − ½ x·A x, for the residual r at x = 0.
+double Subproblem::decrease_along(const Direction& direction, const std::vector<double>& r) const {
+  double decrease = -0.5 * product_along(direction, Zx_);
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    const SubproblemColumn& column = columns[direction.support.members[k]];
+    decrease += direction.x[k] * (r[k] - 0.5 * column.ridge() * direction.x[k]);
+  }
+  return decrease;
 }
 
 // The direction, but to zero where it changes a sign, and to the bound where it leaves the bounds. True if that made
@@ -125,7 +131,7 @@ bool Subproblem::clip(Direction& direction) {
   std::vector<double> correction;
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
     const std::int32_t member = direction.support.members[k];
-    const SubproblemColumn& column = columns[static_cast<std::size_t>(member)];
+    const SubproblemColumn& column = columns[member];
     double to = column.point + direction.x[k];
     if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
     to = std::clamp(to, column.penalty.lower, column.penalty.upper);
@@ -150,7 +156,7 @@ double Subproblem::product_along(const Direction& direction, const std::vector<f
   }
   double sum = 0;
   for (std::size_t k = 0; k < direction.x.size(); ++k)
-    sum += direction.x[k] * product(columns[static_cast<std::size_t>(direction.support.members[k])], v.data());
+    sum += direction.x[k] * product(columns[direction.support.members[k]], v.data());
   return sum;
 }
 
@@ -158,7 +164,7 @@ double Subproblem::product_along(const Direction& direction, const std::vector<f
 double Subproblem::change_of(const Direction& direction) {
   double change = product_along(direction, Zd_) + 0.5 * product_along(direction, Zx_);
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
-    const SubproblemColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
+    const SubproblemColumn& column = columns[direction.support.members[k]];
     const double x = direction.x[k];
     change += (column.grad + column.dropped_curvature * (column.step() + 0.5 * x)) * x +
               column.penalty_change(column.point, column.point + x);
@@ -168,7 +174,7 @@ double Subproblem::change_of(const Direction& direction) {
 
 void Subproblem::apply(const Direction& direction) {
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
-    double& point = columns[static_cast<std::size_t>(direction.support.members[k])].point;
+    double& point = columns[direction.support.members[k]].point;
     point = direction.x[k] == -point ? 0.0 : point + direction.x[k];
   }
   add_rows(Zx_, 1.0, Zd_);
@@ -202,7 +208,7 @@ double Subproblem::minimise_along(Direction& direction) {
   std::vector<Kink> kinks;
   double limit = infinity;
   for (std::size_t k = 0; k < x.size(); ++k) {
-    const SubproblemColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    const SubproblemColumn& column = columns[subset[k]];
     const CoordinatePenalty& penalty = column.penalty;
     slope += x[k] * (column.grad + column.dropped_curvature * column.step() + column.smooth_gradient());
     curvature += (penalty.l2 + column.dropped_curvature) * x[k] * x[k];
@@ -222,13 +228,13 @@ double Subproblem::minimise_along(Direction& direction) {
     }
     slope += (next - at) * curvature;
     const std::size_t k = kinks[i].k;
-    slope += 2 * columns[static_cast<std::size_t>(subset[k])].penalty.l1 * std::fabs(x[k]);
+    slope += 2 * columns[subset[k]].penalty.l1 * std::fabs(x[k]);
     at = next;
   }
   if (!(length > 0) || !std::isfinite(length)) return 0;
   for (double& v : x) v *= length;
   for (const Kink& kink : kinks) {
-    if (kink.at == length) x[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
+    if (kink.at == length) x[kink.k] = -columns[subset[kink.k]].point;
   }
   add_rows(Zx_, length - 1, Zx_);
   const double change = change_of(direction);
@@ -240,7 +246,7 @@ double Subproblem::minimise_along(Direction& direction) {
 double Subproblem::largest_excess(const Subset& subset, const std::vector<double>& r) const {
   double largest = 0;
   for (std::size_t k = 0; k < r.size(); ++k) {
-    const double l1 = columns[static_cast<std::size_t>(subset.members[k])].penalty.l1;
+    const double l1 = columns[subset.members[k]].penalty.l1;
     if (l1 > 0) largest = std::max(largest, std::fabs(r[k]) / l1);
   }
   return largest;

@@ -11,7 +11,7 @@ namespace blockgreedy {
 double Subproblem::sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only) {
   double decrease = 0;
   for (std::int64_t k = first; k < last; ++k) {
-    SubproblemColumn& column = columns[static_cast<std::size_t>(k)];
+    SubproblemColumn& column = columns[k];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
     const double grad = column.grad + product(column, residual) + column.dropped_curvature * column.step();
     const double to = column.penalty.prox(column.point, grad, column.curvature);
@@ -43,9 +43,8 @@ double Subproblem::sweep_shared(bool support_only) {
     std::array<double, 64> partial{};
     run_slabs(column.count, [&](std::int64_t slab) {
       const std::int64_t at = starts[slab], count = starts[slab + 1] - at;
-      partial[static_cast<std::size_t>(slab)] =
-          column.dense ? kernels().float_dense_dot(z + at, Zd_.data() + rows_.slices().begin(slab), count)
-                       : kernels().float_dot(column.rows + at, z + at, count, Zd_.data());
+      partial[slab] = column.dense ? kernels().float_dense_dot(z + at, Zd_.data() + rows_.slices().begin(slab), count)
+                                   : kernels().float_dot(column.rows + at, z + at, count, Zd_.data());
     });
     double grad = column.grad + column.dropped_curvature * column.step();
     for (double v : partial) grad += v;
@@ -72,28 +71,26 @@ double Subproblem::sweep(bool support_only) {
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
   double decrease = sweep_shared(support_only);
   if (n_blocks == 1) return decrease + sweep_run(0, block_starts_[1], Zd_.data(), support_only);
-  if (static_cast<std::int64_t>(private_sums_.size()) < n_blocks)
-    private_sums_.resize(static_cast<std::size_t>(n_blocks));
+  if (static_cast<std::int64_t>(private_sums_.size()) < n_blocks) private_sums_.resize(n_blocks);
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
   std::vector<double> change(static_cast<std::size_t>(n_blocks)), quadratic(change);
   for (std::int64_t round = 0; round < n_rounds_; ++round) {
     team_.for_work(n_blocks, n_nonzeros_ / n_rounds_, [&](std::int64_t block) {
-      std::vector<float>& own = private_sums_[static_cast<std::size_t>(block)];
+      std::vector<float>& own = private_sums_[block];
       own.assign(Zd_.begin(), Zd_.end());
       const auto at = static_cast<std::size_t>(block * n_rounds_ + round);
       sweep_run(run_starts_[at], run_starts_[at + 1], own.data(), support_only);
       double linear = 0, square = 0;
-      for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]);
-           ++k) {
+      for (std::int64_t k = run_starts_[at]; k < run_starts_[at + 1]; ++k) {
         const SubproblemColumn& column = columns[k];
         const double step = column.point - old_points_[k];
         linear += (column.grad + column.dropped_curvature * (old_points_[k] - column.weight)) * step +
                   column.penalty_change(old_points_[k], column.point);
         square += column.dropped_curvature * step * step;
       }
-      change[static_cast<std::size_t>(block)] = linear;
-      quadratic[static_cast<std::size_t>(block)] = square;
+      change[block] = linear;
+      quadratic[block] = square;
     });
     decrease += join_blocks(change, quadratic, round);
   }
@@ -116,7 +113,7 @@ double Subproblem::join_blocks(const std::vector<double>& linear, const std::vec
   const double change = choose_step_sizes(products, tau);
   for (std::size_t b = 0; b < n_blocks; ++b) {
     const std::size_t at = b * static_cast<std::size_t>(n_rounds_) + static_cast<std::size_t>(round);
-    for (auto k = static_cast<std::size_t>(run_starts_[at]); k < static_cast<std::size_t>(run_starts_[at + 1]); ++k) {
+    for (std::int64_t k = run_starts_[at]; k < run_starts_[at + 1]; ++k) {
       if (tau[b] < 1) columns[k].point = old_points_[k] + tau[b] * (columns[k].point - old_points_[k]);
     }
   }

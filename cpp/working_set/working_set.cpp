@@ -51,8 +51,7 @@ class Solver final : public WorkingSet {
         w[j] = 0;
         continue;
       }
-      view_.for_each_nonzero(
-          j, [&](std::int32_t i, double x) { rows_.predictions[static_cast<std::size_t>(i)] += w[j] * x; });
+      view_.for_each_nonzero(j, [&](std::int32_t i, double x) { rows_.predictions[i] += w[j] * x; });
       support.push_back(static_cast<std::int32_t>(j));
       penalty += problem_.penalty.at(j).value(w[j]);
     }
