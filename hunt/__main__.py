@@ -15,7 +15,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from hunt.checks import Finding, Outcome, run
+from hunt.checks import run
+from hunt.outcome import Finding, Outcome
 from hunt.problems import CLASSES, make
 from hunt.script import script
 from hunt.workers import Worker, shrink_outside

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from hunt.case import Case, dense
+from hunt.draws import (
+    Rng,
+    draw_labels,
+    draw_response,
+    plain_case,
+    stored,
+    with_alpha,
+)
 from hunt.oracle import CLASSIFIERS, Exact
-
-Rng = np.random.Generator
-LOSSES = ("squared", "huber", "logistic", "squared_hinge")
+from hunt.tables import tables
 
 
 def make(kind: str, seed: int) -> Case:
@@ -25,165 +30,15 @@ def make(kind: str, seed: int) -> Case:
     return case
 
 
-# What generators share.
-
-
-def _sizes(rng: Rng) -> tuple[int, int]:
-    if rng.random() < 0.1:
-        return int(rng.integers(2, 6)), int(rng.integers(1, 5))
-    return int(np.exp(rng.uniform(np.log(8), np.log(200)))), int(np.exp(rng.uniform(0, np.log(60))))
-
-
-def _matrix(rng: Rng, n: int, p: int) -> np.ndarray:
-    X = rng.normal(size=(n, p))
-    style = rng.random()
-    if style < 0.35:
-        X *= rng.random((n, p)) < rng.uniform(0.02, 0.6)
-    elif style < 0.55:
-        X = np.abs(X) * (rng.random((n, p)) < rng.uniform(0.1, 0.8))  # text-like
-    elif style < 0.7:
-        X += rng.normal(size=(n, 1)) * rng.uniform(0, 3)  # correlated
-    return X
-
-
-def _response(rng: Rng, X: np.ndarray) -> np.ndarray:
-    """A noisy linear combination of a few standardised columns, variance about 1."""
-    sd, n = X.std(axis=0), len(X)
-    Z = (X - X.mean(axis=0)) / np.where(sd > 0, sd, 1)
-    beta = rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.5)
-    signal = Z @ beta
-    signal /= max(float(signal.std()), 1e-12)
-    return signal + rng.choice([1e-3, 0.1, 0.5, 2.0]) * rng.normal(size=n)
-
-
-def _labels(rng: Rng, z: np.ndarray) -> np.ndarray:
-    y = np.where(z > np.quantile(z, rng.uniform(0.2, 0.8)), 1.0, -1.0)
-    if rng.random() < 0.5:
-        y = np.where(rng.random(len(y)) < 0.1, -y, y)
-    if len(np.unique(y)) < 2:
-        y[0], y[-1] = 1.0, -1.0
-    return y
-
-
-def _loss(rng: Rng, problem: dict[str, Any], y: np.ndarray) -> np.ndarray:
-    """Draws a loss, and y with it."""
-    problem["loss"] = str(rng.choice(LOSSES))
-    if problem["loss"] in CLASSIFIERS:
-        return _labels(rng, y)
-    if problem["loss"] == "huber":
-        problem["huber_delta"] = float(rng.uniform(0.2, 3) * max(float(np.std(y)), 1e-3))
-    return y
-
-
-def _with_alpha(rng: Rng, case: Case, least: float = 1e-6, most: float = 1.2) -> Case:
-    """alpha as a part of alpha_max, evenly in the logarithm."""
-    ratio = float(np.exp(rng.uniform(np.log(least), np.log(most))))
-    largest = Exact(case.X, case.y, alpha=1.0, **{k: v for k, v in case.problem.items() if k != "alpha"}).alpha_max()
-    alpha = ratio * largest
-    case.problem["alpha"] = float(alpha) if 0 < alpha < 1e300 else 1.0
-    return case
-
-
-def _tol(rng: Rng, least: float = 1e-10) -> float:
-    return float(10.0 ** rng.uniform(np.log10(least), -2))
-
-
-def _stored(rng: Rng, X: np.ndarray) -> Any:
-    """X in a form of the package's own choosing: sparse where that makes sense."""
-    if np.mean(X == 0) > 0.3 and rng.random() < 0.8:
-        return sp.csc_array(X) if rng.random() < 0.5 else sp.csr_array(X)
-    return np.asfortranarray(X) if rng.random() < 0.5 else X
-
-
-def _plain_case(rng: Rng, least_tol: float = 1e-10) -> Case:
-    n, p = _sizes(rng)
-    X = _matrix(rng, n, p)
-    problem: dict[str, Any] = {"fit_intercept": bool(rng.random() < 0.6)}
-    y = _loss(rng, problem, _response(rng, X) + rng.choice([0.0, 0.0, 3.0]))
-    return Case("", 0, _stored(rng, X), y, problem=problem, options={"tol": _tol(rng, least_tol)})
-
-
 # The classes.
 
 
 def plain(rng: Rng) -> Case:
-    return _with_alpha(rng, _plain_case(rng))
-
-
-def _table_column(rng: Rng, n: int) -> np.ndarray:
-    kinds: list[Callable[[], np.ndarray]] = [
-        lambda: np.round(1.6e9 + 1e7 * rng.normal(size=n)),  # timestamps
-        lambda: 1.6e9 + np.cumsum(rng.exponential(60.0, size=n)),
-        lambda: rng.integers(1980, 2021, n).astype(float),  # years
-        lambda: np.round(1e5 * np.exp(rng.normal(size=n))),  # prices in cents
-        lambda: rng.poisson(rng.choice([0.3, 3.0, 300.0]), n).astype(float),  # counts
-        lambda: np.exp(rng.normal(size=n) * rng.choice([1.0, 2.0, 3.0])),
-        lambda: (rng.random(n) < rng.choice([0.02, 0.2, 0.5])).astype(float),  # one value of a code
-        lambda: np.arange(n) + float(rng.integers(1, 10**7)),  # ids
-        lambda: np.round(100 * rng.random(n), 1),  # percentages
-        lambda: np.full(n, float(rng.choice([0.0, 1.0, 7.0, 1e6]))),  # constant
-        lambda: rng.normal(size=n) * 10.0 ** rng.integers(-9, 10),  # other units
-        lambda: rng.normal(size=n),
-        lambda: 20 + 8 * rng.normal(size=n),  # temperatures
-    ]
-    return np.asarray(kinds[int(rng.integers(len(kinds)))]())
-
-
-def _table_target(rng: Rng, z: np.ndarray) -> np.ndarray:
-    kinds: list[Callable[[], np.ndarray]] = [
-        lambda: z,
-        lambda: 1.7e9 + 600 * z,  # timestamps
-        lambda: np.round(1.6e9 + 1e7 * z),
-        lambda: 4e6 + 17 * z,  # prices
-        lambda: 4e6 + 17 * z,
-        lambda: 1e5 + 3 * z,
-        lambda: 1e5 * np.exp(z),
-        lambda: 2000 + np.round(20 * z),
-        lambda: np.round(100 * np.exp(z / 2)),  # counts
-        lambda: 1e-6 * z,
-        lambda: 50 + 10 * z,
-        lambda: 1e12 + 1e5 * z,
-    ]
-    return np.asarray(kinds[int(rng.integers(len(kinds)))]())
-
-
-def tables(rng: Rng) -> Case:
-    n = int(np.exp(rng.uniform(np.log(20), np.log(400))))
-    p = int(rng.integers(1, 13))
-    X = np.column_stack([_table_column(rng, n) for _ in range(p)])
-    redundant = rng.random() < 0.12
-    if redundant:  # already standardised, with columns that are combinations of others
-        p = int(rng.integers(4, 21))
-        X = rng.normal(size=(n, p))
-        X[:, p // 2 : p // 2 + 2] = X[:, : p // 2] @ rng.normal(size=(p // 2, 2))
-    for _ in range(int(rng.integers(0, 3)) if p > 2 and rng.random() < 0.3 else 0):  # collinear
-        a, b, c = rng.integers(0, p, 3)
-        X[:, a] = X[:, b] + X[:, c] * float(rng.choice([1.0, -1.0, 1e-3]))
-    problem: dict[str, Any] = {"fit_intercept": bool(rng.random() < 0.95)}
-    problem["standardize"] = bool(rng.random() < 0.2)
-    z = _response(rng, X)
-    problem["loss"] = str(rng.choice(LOSSES, p=[0.35, 0.2, 0.3, 0.15]))
-    if problem["loss"] in CLASSIFIERS:
-        y = _labels(rng, z)
-    else:
-        y = _table_target(rng, z)
-        if problem["loss"] == "huber":
-            problem["huber_delta"] = float(rng.uniform(0.3, 2) * max(float(np.std(y)), 1e-6))
-    tol = 1e-4 if rng.random() < 0.5 else _tol(rng, 1e-7)
-    if rng.random() < 0.2:
-        tol = 1e-10 if rng.random() < 0.6 else 1e-8
-    case = Case("", 0, X, y, problem=problem, options={"tol": tol}, must_converge=tol >= 1e-7)
-    if problem["loss"] == "logistic" and rng.random() < (0.8 if redundant else 0.4):
-        problem["alpha"] = 1 / (float(rng.choice([1.0, 100.0, 1e8, 1e10, 1e12])) * n)
-        return case
-    if rng.random() < 0.2:
-        problem["alpha"] = float(rng.choice([1.0, 0.1, 1e-3, 1e-6]))
-        return case
-    return _with_alpha(rng, case, 1e-9)
+    return with_alpha(rng, plain_case(rng))
 
 
 def scales(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-6)
+    case = plain_case(rng, 1e-6)
     case.problem["fit_intercept"] = bool(rng.random() < 0.5)
     X, y = dense(case.X).copy(), case.y.copy()
     dtype = np.float32 if rng.random() < 0.2 else np.float64
@@ -207,11 +62,11 @@ def scales(rng: Rng) -> Case:
         used = low
     case.X, case.y, case.exponent = X.astype(dtype), y, used
     case.must_converge = used <= 20
-    return _with_alpha(rng, case, 1e-3)
+    return with_alpha(rng, case, 1e-3)
 
 
 def duplicates(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-8)
+    case = plain_case(rng, 1e-8)
     X = dense(case.X).copy()
     n = X.shape[0]
     columns = [X]
@@ -230,13 +85,13 @@ def duplicates(rng: Rng) -> Case:
         )
     X = np.hstack(columns)[:, :120]
     X = X[:, rng.permutation(X.shape[1])]
-    case.X = _stored(rng, X)
+    case.X = stored(rng, X)
     if sp.issparse(case.X) and rng.random() < 0.4:  # stored zeros
         full = sp.csc_array(np.where(X == 0, 1.0, X) * (rng.random(X.shape) < 0.9))
         rows, cols = full.indices, np.repeat(np.arange(X.shape[1]), np.diff(full.indptr))
         full.data = X[rows, cols]
         case.X = full
-    return _with_alpha(rng, case, 1e-5)
+    return with_alpha(rng, case, 1e-5)
 
 
 def _limits(rng: Rng, p: int) -> np.ndarray:
@@ -245,13 +100,13 @@ def _limits(rng: Rng, p: int) -> np.ndarray:
 
 
 def bounds(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-8)
+    case = plain_case(rng, 1e-8)
     n, p = case.shape
     problem = case.problem
     if rng.random() < 0.02:  # many unpenalised features
         k = int(rng.integers(20, 110))
         X = rng.normal(size=(60, k + 5))
-        case.X, case.y = X, _labels(rng, X[:, 0] + X[:, -1] + rng.normal(size=60))
+        case.X, case.y = X, draw_labels(rng, X[:, 0] + X[:, -1] + rng.normal(size=60))
         problem.update(loss="logistic", positive=True, fit_intercept=True, alpha=0.05)
         problem["penalty_weights"] = np.r_[np.zeros(k), np.ones(5)]
         case.options["max_seconds"] = 1.0
@@ -273,11 +128,11 @@ def bounds(rng: Rng) -> Case:
     if rng.random() < 0.4:
         problem["l2"] = float(10.0 ** rng.uniform(-6, 2))
     problem["standardize"] = bool(rng.random() < 0.3)
-    return _with_alpha(rng, case, 1e-5)
+    return with_alpha(rng, case, 1e-5)
 
 
 def weights(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-8)
+    case = plain_case(rng, 1e-8)
     n = case.shape[0]
     style = rng.random()
     if style < 0.4:
@@ -302,12 +157,12 @@ def weights(rng: Rng) -> Case:
                 case.y = case.y + base
             offset = base
         case.problem["offset"] = offset
-    return _with_alpha(rng, case, 1e-4)
+    return with_alpha(rng, case, 1e-4)
 
 
 def warm(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-9)
-    case = _with_alpha(rng, case, 1e-4)
+    case = plain_case(rng, 1e-9)
+    case = with_alpha(rng, case, 1e-4)
     X = dense(case.X).copy()
     n, p = X.shape
     problem = case.problem
@@ -317,7 +172,7 @@ def warm(rng: Rng) -> Case:
         case.y = np.full(n, float(rng.choice([0.0, 3.0, 0.1, 1e6])))
     if rng.random() < 0.3:  # through an estimator
         earlier = rng.normal(size=(n, p)) if rng.random() < 0.5 else X + (X == 0) * rng.normal(size=(n, p))
-        first_y = case.y if problem["loss"] in CLASSIFIERS else _response(rng, earlier)
+        first_y = case.y if problem["loss"] in CLASSIFIERS else draw_response(rng, earlier)
         case.call, case.before = "fit", (earlier, first_y)
         case.estimator = _ESTIMATOR_OF[problem["loss"]]
         case.options["warm_start"] = True
@@ -337,7 +192,7 @@ def warm(rng: Rng) -> Case:
 
 
 def formats(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-7)
+    case = plain_case(rng, 1e-7)
     X = dense(case.X)
     style = rng.random()
     if style < 0.3:
@@ -347,11 +202,11 @@ def formats(rng: Rng) -> Case:
     else:
         X = X.astype(np.float32).astype(np.float64)
     case.X, case.call = X, "formats"
-    return _with_alpha(rng, case, 1e-3)
+    return with_alpha(rng, case, 1e-3)
 
 
 def paths(rng: Rng) -> Case:
-    case = _plain_case(rng, 1e-7) if rng.random() < 0.7 else tables(rng)
+    case = plain_case(rng, 1e-7) if rng.random() < 0.7 else tables(rng)
     case.must_converge = False
     case.call = "path"
     case.problem["alpha"] = 1.0
@@ -379,7 +234,7 @@ _ESTIMATOR_OF = {
 
 
 def estimators(rng: Rng) -> Case:
-    case = tables(rng) if rng.random() < 0.5 else _with_alpha(rng, _plain_case(rng, 1e-8), 1e-4)
+    case = tables(rng) if rng.random() < 0.5 else with_alpha(rng, plain_case(rng, 1e-8), 1e-4)
     case.must_converge = False
     problem = case.problem
     case.call, case.estimator = "fit", _ESTIMATOR_OF[problem["loss"]]
@@ -401,7 +256,7 @@ def estimators(rng: Rng) -> Case:
 
 
 def family(rng: Rng) -> Case:
-    case = _with_alpha(rng, _plain_case(rng, 1e-6), 1e-3)
+    case = with_alpha(rng, plain_case(rng, 1e-6), 1e-3)
     case.problem["fit_intercept"] = False
     method = str(rng.choice(["scd", "shotgun", "greedy", "thread-greedy", "block-greedy"]))
     case.options |= {"method": method, "max_iter": int(rng.choice([1, 5, 50, 500])), "seed": int(rng.integers(100))}
@@ -415,7 +270,7 @@ def family(rng: Rng) -> Case:
 
 
 def interrupts(rng: Rng) -> Case:
-    case = _with_alpha(rng, _plain_case(rng, 1e-10), 1e-5)
+    case = with_alpha(rng, plain_case(rng, 1e-10), 1e-5)
     style = rng.random()
     if style < 0.7:
         case.stop = (str(rng.choice(["return", "raise"])), int(rng.integers(0, 6)))

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from hunt.case import Case, dense
-from hunt.checks import Finding
 from hunt.optimum import minimise
 from hunt.oracle import CLASSIFIERS, Exact
+from hunt.outcome import Finding
 
 _LITERAL = 600  # numbers that are written out; more are packed
 
@@ -123,7 +123,7 @@ def _path(case: Case) -> list[str]:
 
 
 def _fit(case: Case) -> list[str]:
-    from hunt.checks import estimator
+    from hunt.fits import estimator
 
     asked = estimator(case).get_params()
     default = type(estimator(case))().get_params()

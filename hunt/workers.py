@@ -8,7 +8,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from hunt.case import Case
-from hunt.checks import Finding, Outcome, run
+from hunt.checks import run
+from hunt.outcome import Finding, Outcome
 from hunt.problems import make
 from hunt.script import script
 from hunt.shrink import shrink, still_fails

@@ -56,41 +56,100 @@ def rng():
     return np.random.default_rng(0)
 
 
-# ------------------------------------------------------------------------------------------ pages in a browser
+@pytest.fixture(scope="session")
+def text_data():
+    return bg.data.text_like(n_samples=300, n_features=400, mean_nonzeros=15, n_topics=5, seed=1)
 
 
 @pytest.fixture(scope="session")
-def page_models():
-    from made_models import make_dataset, make_fit, make_path, make_regression, with_cross_validation
+def text_npz(text_data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "small.npz"
+    bg.save(text_data, path)
+    return path
 
-    data = make_dataset()
-    fit, path = make_fit(data), make_path(data)
-    cv = with_cross_validation(fit, path.alphas)
-    return {"fit": fit, "path": path, "cv": cv, "regression": make_regression(data)}
+
+# ------------------------------------------------------------------------------- models with names of features
 
 
 @pytest.fixture(scope="session")
-def page_files(tmp_path_factory, page_models):
-    """The pages of the models, of a partition and of a reproduction of the paper."""
-    from typer.testing import CliRunner
+def named_data():
+    made = bg.data.text_like(400, 600, 20.0, seed=2)
+    return bg.Dataset(made.X, made.y, np.array([f"wörd {k}" for k in range(600)]))
 
-    from blockgreedy.cli import app
-    from blockgreedy.reports.model_page import model_page, partition_page
+
+@pytest.fixture(scope="session")
+def named_problem(named_data):
+    problem = bg.Problem(named_data.X, named_data.y, loss="logistic", alpha=0.0, fit_intercept=True)
+    return problem.with_alpha(0.05 * problem.alpha_max)
+
+
+@pytest.fixture(scope="session")
+def named_solution(named_problem):
+    return bg.solve(named_problem, tol=1e-6)
+
+
+@pytest.fixture(scope="session")
+def fitted_model(named_problem, named_solution, named_data):
+    settings = {"command": "blockgreedy fit", "tol": 1e-6}
+    return bg.Model.of_solution(named_problem, named_solution, named_data, settings)
+
+
+@pytest.fixture(scope="session")
+def path_model(named_problem, named_data):
+    return bg.Model.of_path(bg.solve_path(named_problem, n_alphas=7, eps=0.05), named_data)
+
+
+# ------------------------------------------------------------------------------------------ models on pages
+
+
+@pytest.fixture(scope="session")
+def page_data():
     from made_models import make_dataset
+
+    return make_dataset()
+
+
+@pytest.fixture(scope="session")
+def page_fit(page_data):
+    from made_models import make_fit
+
+    return make_fit(page_data)
+
+
+@pytest.fixture(scope="session")
+def page_path(page_data):
+    from made_models import make_path
+
+    return make_path(page_data)
+
+
+@pytest.fixture(scope="session")
+def page_models(page_data, page_fit, page_path):
+    from made_models import make_regression, with_cross_validation
+
+    cv = with_cross_validation(page_fit, page_path.alphas)
+    return {"fit": page_fit, "path": page_path, "cv": cv, "regression": make_regression(page_data)}
+
+
+@pytest.fixture(scope="session")
+def page_files(tmp_path_factory, page_data, page_models):
+    """The pages of the models, of a partition and of a reproduction of the paper."""
+    from blockgreedy.reports.model_page import model_page, partition_page
+    from command_line import run
     from test_reproduce import write_small_sets
 
     place = tmp_path_factory.mktemp("browser")
     folder = write_small_sets(place / "data")
     arguments = ["reproduce", "--data-dir", folder, "--seconds", 0.05, "--out", place / "out", "--quiet"]
-    result = CliRunner().invoke(app, list(map(str, arguments)))
+    result = run(*arguments)
     assert result.exit_code == 0, result.output
     made = {"reproduce": place / "out" / "index.html"}
     for name, model in page_models.items():
         made[name] = place / f"{name}.html"
         model_page(model).save(made[name])
-    data = make_dataset()
     made["blocks"] = place / "blocks.html"
-    partition_page(bg.make_partition(data.X, data.y, n_blocks=16, kind="random"), data.X, data.y).save(made["blocks"])
+    X, y = page_data.X, page_data.y
+    partition_page(bg.make_partition(X, y, n_blocks=16, kind="random"), X, y).save(made["blocks"])
     return made
 
 

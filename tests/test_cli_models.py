@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import log_loss, roc_auc_score, root_mean_squared_error
-from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import app
-
-ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-
-
-def run(*arguments):
-    return CliRunner(env=ENVIRONMENT).invoke(app, [str(a) for a in arguments])
+from command_line import run
 
 
 def table(path):

@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.io
-from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import app
+import command_line
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(line):
-    return CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(app, line.split())
+    return command_line.run(*line.split())
 
 
 def contents():

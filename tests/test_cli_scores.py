@@ -13,19 +13,13 @@ import sys
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, r2_score, roc_auc_score
-from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import app
 from blockgreedy.cli.scores import split
+from command_line import ENVIRONMENT, run
 from terminals import read_to_the_end
 
-ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 CLASSES = ["roc_auc", "average_precision", "log_loss", "brier", "accuracy"]
-
-
-def run(*arguments):
-    return CliRunner(env=ENVIRONMENT).invoke(app, [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

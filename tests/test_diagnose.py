@@ -7,27 +7,12 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import app
 from blockgreedy.partitions.duplicates import find_duplicates
 from blockgreedy.partitions.partition import KINDS
 from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter
-
-ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
-
-
-@pytest.fixture(scope="module")
-def dataset():
-    return bg.data.text_like(n_samples=300, n_features=400, mean_nonzeros=15, n_topics=5, seed=1)
-
-
-@pytest.fixture(scope="module")
-def npz(dataset, tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "small.npz"
-    bg.save(dataset, path)
-    return path
+from command_line import run
 
 
 def copies_by_comparison(X):
@@ -90,19 +75,19 @@ def test_copies_are_found_in_runs_of_entries_as_in_one(monkeypatch):
     assert find_duplicates(X).count >= len(range(0, 500, 7)) - np.count_nonzero(np.diff(data.X.tocsc().indptr) == 0)
 
 
-def test_diagnosis_holds_what_its_parts_say(dataset):
-    blocks = {kind: bg.make_partition(dataset.X, n_blocks=8, kind=kind) for kind in ("random", "clustered")}
-    found = bg.diagnose(dataset.X, blocks, dataset.y, blocks_per_iter=4)
+def test_diagnosis_holds_what_its_parts_say(text_data):
+    blocks = {kind: bg.make_partition(text_data.X, n_blocks=8, kind=kind) for kind in ("random", "clustered")}
+    found = bg.diagnose(text_data.X, blocks, text_data.y, blocks_per_iter=4)
     assert list(found.partitions) == ["random", "clustered"]
     for name, partition in blocks.items():
         one = found[name]
-        rho = bg.theory.rho_block(dataset.X, partition, y=dataset.y)
+        rho = bg.theory.rho_block(text_data.X, partition, y=text_data.y)
         assert one.rho.bounds == rho.bounds
         assert one.epsilon_lower.value == epsilon(4, 8, rho.lower.value)
         assert one.epsilon_upper.value == epsilon(4, 8, rho.upper.value)
         assert one.safe_blocks_per_iter.value == max_safe_blocks_per_iter(8, rho.upper.value)
         assert one.most_blocks_per_iter.value == max_safe_blocks_per_iter(8, rho.lower.value)
-        loads, mass = partition.nonzeros(dataset.X), partition.mass(dataset.X, dataset.y)
+        loads, mass = partition.nonzeros(text_data.X), partition.mass(text_data.X, text_data.y)
         assert one.load_balance.value == pytest.approx(loads.max() / loads.mean())
         assert one.mass_balance.value == pytest.approx(mass.max() / mass.mean())
         assert {one.epsilon_lower.kind, one.epsilon_upper.kind, one.load_balance.kind} == {"certified"}
@@ -110,18 +95,18 @@ def test_diagnosis_holds_what_its_parts_say(dataset):
     assert "rho_block search: ≥" in str(found)
 
 
-def test_one_partition_goes_by_its_kind_and_needs_no_targets(dataset):
-    found = bg.diagnose(dataset.X, bg.make_partition(dataset.X, n_blocks=4))
+def test_one_partition_goes_by_its_kind_and_needs_no_targets(text_data):
+    found = bg.diagnose(text_data.X, bg.make_partition(text_data.X, n_blocks=4))
     assert found["random"].mass_balance is None
     assert found.to_dict()["partitions"]["random"]["mass_balance"] is None
 
 
-def test_sampled_bounds_give_a_likely_safe_number_besides_the_proven_one(dataset):
-    partition = bg.make_partition(dataset.X, n_blocks=8)
-    one = bg.diagnose(dataset.X, partition, budget=2e4)["random"]
+def test_sampled_bounds_give_a_likely_safe_number_besides_the_proven_one(text_data):
+    partition = bg.make_partition(text_data.X, n_blocks=8)
+    one = bg.diagnose(text_data.X, partition, budget=2e4)["random"]
     assert one.likely_safe_blocks_per_iter.kind == "estimate"
     assert one.safe_blocks_per_iter.kind == "certified"
-    assert bg.diagnose(dataset.X, partition)["random"].likely_safe_blocks_per_iter is None
+    assert bg.diagnose(text_data.X, partition)["random"].likely_safe_blocks_per_iter is None
 
 
 def test_advice_tells_safe_from_unsafe_settings():
@@ -148,42 +133,42 @@ def test_advice_names_uneven_loads_masses_and_empty_columns():
     assert "3 columns are empty" in advice
 
 
-def test_diagnose_refuses_what_is_no_partition(dataset):
+def test_diagnose_refuses_what_is_no_partition(text_data):
     for wrong in ({}, {"random": 3}, "random"):
         with pytest.raises((TypeError, ValueError)):
-            bg.diagnose(dataset.X, wrong)
+            bg.diagnose(text_data.X, wrong)
     with pytest.raises(ValueError, match="blocks_per_iter=9 must be a whole number from 1 to 8"):
-        bg.diagnose(dataset.X, bg.make_partition(dataset.X, n_blocks=8), blocks_per_iter=9)
+        bg.diagnose(text_data.X, bg.make_partition(text_data.X, n_blocks=8), blocks_per_iter=9)
 
 
 def diagnose(*arguments, **environment):
-    return CliRunner(env={**ENVIRONMENT, **environment}).invoke(app, ["diagnose", *map(str, arguments)])
+    return run("diagnose", *arguments, **environment)
 
 
-def test_json_is_the_diagnosis_of_the_same_partitions(dataset, npz):
+def test_json_is_the_diagnosis_of_the_same_partitions(text_data, text_npz):
     result = diagnose(
-        npz, "--blocks", 8, "--blocks-per-iter", 3, "--kinds", "random,clustered", "--seed", 5, "--json"
+        text_npz, "--blocks", 8, "--blocks-per-iter", 3, "--kinds", "random,clustered", "--seed", 5, "--json"
     )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     seconds = found.pop("seconds")
-    assert found.pop("data") == str(npz)
+    assert found.pop("data") == str(text_npz)
     kinds = ("random", "clustered")
-    blocks = {kind: bg.make_partition(dataset.X, dataset.y, n_blocks=8, kind=kind, seed=5) for kind in kinds}
-    loaded = bg.load(npz)
+    blocks = {kind: bg.make_partition(text_data.X, text_data.y, n_blocks=8, kind=kind, seed=5) for kind in kinds}
+    loaded = bg.load(text_npz)
     expected = bg.diagnose(loaded.X, blocks, loaded.y, blocks_per_iter=3, seed=5).to_dict()
     assert found == json.loads(json.dumps(expected))
     assert set(seconds) == {"partition random", "partition clustered", "diagnosis"}
 
 
-def test_several_files_give_one_json_object_each(npz):
-    result = diagnose(npz, npz, "--blocks", 4, "--kinds", "contiguous", "--json")
-    assert [json.loads(line)["data"] for line in result.stdout.splitlines()] == [str(npz)] * 2
+def test_several_files_give_one_json_object_each(text_npz):
+    result = diagnose(text_npz, text_npz, "--blocks", 4, "--kinds", "contiguous", "--json")
+    assert [json.loads(line)["data"] for line in result.stdout.splitlines()] == [str(text_npz)] * 2
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_table_has_all_kinds_side_by_side_and_fits(npz, width):
-    result = diagnose(npz, "--blocks", 8, COLUMNS=str(width))
+def test_table_has_all_kinds_side_by_side_and_fits(text_npz, width):
+    result = diagnose(text_npz, "--blocks", 8, COLUMNS=str(width))
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     header = next(line for line in lines if "random" in line)
@@ -195,14 +180,14 @@ def test_table_has_all_kinds_side_by_side_and_fits(npz, width):
     assert "…" in next(line for line in lines if line.startswith("epsilon"))
 
 
-def test_estimates_are_marked_in_the_table(npz):
-    output = diagnose(npz, "--blocks", 8, "--kinds", "random", "--budget", 2e4).stdout
+def test_estimates_are_marked_in_the_table(text_npz):
+    output = diagnose(text_npz, "--blocks", 8, "--kinds", "random", "--budget", 2e4).stdout
     assert "~ ≤" in next(line for line in output.splitlines() if line.startswith("rho_block, row sum"))
     assert any(line.startswith("safe P, by estimate") for line in output.splitlines())
 
 
-def test_centred_columns_have_no_bound_by_rows(npz):
-    output = diagnose(npz, "--blocks", 4, "--center").stdout
+def test_centred_columns_have_no_bound_by_rows(text_npz):
+    output = diagnose(text_npz, "--blocks", 4, "--center").stdout
     assert "columns centred" in output
     assert "rho_block, rows" not in output
     assert "rho_block, weighted rows" in output
@@ -218,8 +203,8 @@ def test_centred_columns_have_no_bound_by_rows(npz):
         (("--budget", -1), "--budget -1.0 must be a number of at least 0"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(npz, arguments, message):
-    result = diagnose(npz, *arguments)
+def test_wrong_use_is_one_line_and_exit_code_2(text_npz, arguments, message):
+    result = diagnose(text_npz, *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("Error: ")
     assert message in result.stderr

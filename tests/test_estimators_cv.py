@@ -1,11 +1,7 @@
 """LassoCV, ElasticNetCV, LogisticRegressionCV: folds by weights are folds, and the choice is the right one."""
 
-import json
-import os
-import signal
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
@@ -365,77 +361,3 @@ def test_a_scorer_that_gives_nan_is_blamed_itself(rng):
     X, y = regression(rng)
     with pytest.raises(ValueError, match=r"scoring=.* gives nan at every alpha, first in fold 0"):
         bg.LassoCV(n_alphas=3, scoring=make_scorer(lambda y, t: np.nan)).fit(X, y)
-
-
-def press_ctrl_c(monkeypatch, after):
-    """Presses it when so many points of the folds' paths are solved."""
-    from blockgreedy.estimators import folds
-
-    solve_path, seen = folds.solve_path, []
-
-    def pressed(problem, alphas, callback, **options):
-        def count(point):
-            seen.append(point)
-            if len(seen) == after:
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.5)  # until the main thread has noticed
-            return callback(point)
-
-        return solve_path(problem, alphas, callback=count, **options)
-
-    monkeypatch.setattr(folds, "solve_path", pressed)
-
-
-@pytest.mark.parametrize("kind", [bg.LassoCV, bg.LogisticRegressionCV])
-def test_ctrl_c_keeps_the_alphas_that_are_finished_in_all_folds(rng, monkeypatch, kind):
-    X, y = regression(rng)
-    y = y if kind is bg.LassoCV else y > 1
-    whole = kind(n_alphas=30, cv=3).fit(X, y)
-    press_ctrl_c(monkeypatch, 2 * 30 + 12)
-    model = kind(n_alphas=30, cv=3, n_jobs=1)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert model.status_ == "interrupted"
-    np.testing.assert_array_equal(model.score_path_[:12], whole.score_path_[:12])
-    assert np.all(np.isfinite(model.score_path_[:, :2]))
-    assert np.all(np.isnan(model.score_path_[12:, 2]))
-    best = np.argmax(model.score_path_[:12].mean(axis=1))
-    assert model.alpha_ == model.alphas_[best]
-    monkeypatch.undo()
-    final = bg.Lasso if kind is bg.LassoCV else bg.LogisticRegression
-    np.testing.assert_allclose(model.coef_, final(alpha=model.alpha_).fit(X, y).coef_, atol=1e-9)
-    assert model.predict(X).shape == (120,)
-
-
-def test_ctrl_c_before_any_alpha_is_finished_in_all_folds_leaves_the_scores_so_far(rng, monkeypatch):
-    X, y = regression(rng)
-    press_ctrl_c(monkeypatch, 40)
-    model = bg.LassoCV(n_alphas=30, cv=3, n_jobs=1)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert model.status_ == "interrupted"
-    assert not hasattr(model, "coef_")
-    np.testing.assert_array_equal(np.sum(np.isfinite(model.score_path_), axis=0), [30, 10, 0])
-
-
-def test_the_command_line_saves_what_is_finished_in_all_folds(rng, monkeypatch, tmp_path):
-    from typer.testing import CliRunner
-
-    from blockgreedy.cli import app
-
-    X, y = regression(rng)
-    bg.save(bg.data.Dataset(X, y), tmp_path / "data.npz")
-    press_ctrl_c(monkeypatch, 2 * 30 + 12)
-    arguments = [tmp_path / "data.npz", "--folds", 3, "--alphas", 30, "--model", tmp_path / "m.npz"]
-    arguments += ["--report", tmp_path / "r.html", "--json"]
-    result = CliRunner().invoke(app, ["cv", *map(str, arguments)])
-    assert result.exit_code == 3
-    assert "interrupted: only 12 of 30 alphas were finished in all folds" in result.stderr
-    found = json.loads(result.stdout)
-    assert (found["status"], found["alphas_covered"], found["alphas_asked_for"]) == ("interrupted", 12, 30)
-    assert len(found["curve"]["alphas"]) == 12
-    saved = bg.Model.load(tmp_path / "m.npz")
-    assert saved.statuses == ("interrupted",)
-    assert len(saved.cross_validation.alphas) == 12
-    assert saved.coefs.nnz > 0
-    assert (tmp_path / "r.html").stat().st_size > 1000

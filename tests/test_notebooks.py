@@ -12,31 +12,16 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.models.model import Model
-from made_models import HOSTILE, make_dataset, make_fit, make_path, make_problem, with_cross_validation
+from made_models import HOSTILE, make_problem, with_cross_validation
 
 
 @pytest.fixture(scope="module")
-def data():
-    return make_dataset()
+def blocks(page_data):
+    return bg.make_partition(page_data.X, page_data.y, n_blocks=8, kind="clustered")
 
 
-@pytest.fixture(scope="module")
-def fit(data):
-    return make_fit(data)
-
-
-@pytest.fixture(scope="module")
-def path(data):
-    return make_path(data)
-
-
-@pytest.fixture(scope="module")
-def blocks(data):
-    return bg.make_partition(data.X, data.y, n_blocks=8, kind="clustered")
-
-
-def test_plot_of_a_solution_draws_its_trace(data):
-    solution = bg.solve(make_problem(data), tol=1e-7)
+def test_plot_of_a_solution_draws_its_trace(page_data):
+    solution = bg.solve(make_problem(page_data), tol=1e-7)
     for x, column in (("seconds", "seconds"), ("iterations", "iteration")):
         upper, lower = solution.plot(x).axes
         lines = {line.get_label(): line.get_xydata() for line in upper.lines}
@@ -48,33 +33,39 @@ def test_plot_of_a_solution_draws_its_trace(data):
         solution.plot("hours")
 
 
-def test_plot_of_a_partition_draws_its_loads(data, blocks):
-    nonzeros, features = blocks.plot(data.X).axes
+def test_plot_of_a_partition_draws_its_loads(page_data, blocks):
+    nonzeros, features = blocks.plot(page_data.X).axes
     heights = [bar.get_height() for bar in nonzeros.patches]
-    np.testing.assert_array_equal(heights, np.sort(blocks.nonzeros(data.X))[::-1])
+    np.testing.assert_array_equal(heights, np.sort(blocks.nonzeros(page_data.X))[::-1])
     assert sum(bar.get_height() for bar in features.patches) == 300
     assert len(blocks.plot().axes) == 1
-    assert len(blocks.plot(data.X, data.y).axes) == 3
+    assert len(blocks.plot(page_data.X, page_data.y).axes) == 3
     with pytest.raises(ValueError, match="y goes with X"):
-        blocks.plot(y=data.y)
+        blocks.plot(y=page_data.y)
 
 
-def test_plot_of_a_model_is_of_what_it_has(fit, path):
-    assert len(path.plot().axes[0].lines) == np.count_nonzero(np.diff(path.coefs.tocsr().indptr))
-    assert fit.plot().axes[0].get_yscale() == "log"
-    (bars,) = replace(fit, trace=None).plot().axes
-    assert [bar.get_width() for bar in bars.patches] == [weight for _, weight in fit.top()]
+def test_plot_of_a_model_is_of_what_it_has(page_fit, page_path):
+    assert len(page_path.plot().axes[0].lines) == np.count_nonzero(np.diff(page_path.coefs.tocsr().indptr))
+    assert page_fit.plot().axes[0].get_yscale() == "log"
+    (bars,) = replace(page_fit, trace=None).plot().axes
+    assert [bar.get_width() for bar in bars.patches] == [weight for _, weight in page_fit.top()]
 
 
 @pytest.fixture(scope="module")
-def shown(data, fit, path, blocks):
-    problem = make_problem(data)
+def shown(page_data, page_fit, page_path, blocks):
+    problem = make_problem(page_data)
     solved = bg.solve_path(problem, n_alphas=5, eps=0.1)
-    return {"Solution": bg.solve(problem), "SolutionPath": solved, "Partition": blocks, "Model": fit, "Models": path}
+    return {
+        "Solution": bg.solve(problem),
+        "SolutionPath": solved,
+        "Partition": blocks,
+        "Model": page_fit,
+        "Models": page_path,
+    }
 
 
-def test_plot_of_a_cross_validated_estimator_draws_means_errors_folds_and_choices(data):
-    found = bg.LogisticRegressionCV(n_alphas=10, eps=0.05, cv=3).fit(data.X, data.y)
+def test_plot_of_a_cross_validated_estimator_draws_means_errors_folds_and_choices(page_data):
+    found = bg.LogisticRegressionCV(n_alphas=10, eps=0.05, cv=3).fit(page_data.X, page_data.y)
     (axes,) = found.plot().axes
     lines = {line.get_label(): line.get_xydata() for line in axes.lines}
     results = found.cv_results_
@@ -85,14 +76,14 @@ def test_plot_of_a_cross_validated_estimator_draws_means_errors_folds_and_choice
     np.testing.assert_allclose(lengths, 2 * results["std_error"])
     assert f"minimum, alpha {found.alpha_min_:.3g}" in lines
     assert axes.get_ylabel() == "deviance"
-    squares = bg.ElasticNetCV(n_alphas=5, eps=0.1, cv=3, l1_ratio=[0.5, 1.0]).fit(data.X, data.y)
+    squares = bg.ElasticNetCV(n_alphas=5, eps=0.1, cv=3, l1_ratio=[0.5, 1.0]).fit(page_data.X, page_data.y)
     assert squares.plot().axes[0].get_ylabel() == "mean squared error"
     with pytest.raises(Exception, match="not fitted"):
         bg.LassoCV().plot()
 
 
-def test_plot_of_a_cross_validated_model_is_the_curve(fit, path):
-    (axes,) = with_cross_validation(fit, path.alphas).plot().axes
+def test_plot_of_a_cross_validated_model_is_the_curve(page_fit, page_path):
+    (axes,) = with_cross_validation(page_fit, page_path.alphas).plot().axes
     assert axes.get_ylabel() == "deviance"
 
 
@@ -109,49 +100,49 @@ def pyplot(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
 
 
-def test_figures_are_pyplots_where_pyplot_is_imported(fit, pyplot):
-    figure = fit.plot()
+def test_figures_are_pyplots_where_pyplot_is_imported(page_fit, pyplot):
+    figure = page_fit.plot()
     assert pyplot.gcf() is figure
     pyplot.close(figure)
     assert pyplot.get_fignums() == []
-    fit._repr_html_()  # its picture is nobody else's
+    page_fit._repr_html_()  # its picture is nobody else's
     assert pyplot.get_fignums() == []
 
 
-def test_figures_leave_pyplot_alone_where_it_is_not_imported(fit, monkeypatch):
+def test_figures_leave_pyplot_alone_where_it_is_not_imported(page_fit, monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
-    fit.plot()
+    page_fit.plot()
     assert "matplotlib.pyplot" not in sys.modules
 
 
-def test_a_notebook_shows_a_figure_once(fit, pyplot, monkeypatch):
+def test_a_notebook_shows_a_figure_once(page_fit, pyplot, monkeypatch):
     seen = []
     fake = SimpleNamespace(display=seen.append, Image=lambda data: data)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=fake, get_ipython=lambda: None))
     monkeypatch.setitem(sys.modules, "IPython.display", fake)
-    figure = fit.plot()
+    figure = page_fit.plot()
     figure._ipython_display_()
     assert [data[:4] for data in seen] == [b"\x89PNG"]
     assert pyplot.get_fignums() == []  # at the end of a cell notebooks show what is open
 
 
 @pytest.mark.parametrize("named", ["frame", "dataset", "numbers"])
-def test_a_problem_keeps_the_names_of_columns(named, data):
-    dense = data.X.toarray()
+def test_a_problem_keeps_the_names_of_columns(named, page_data):
+    dense = page_data.X.toarray()
     given = {
-        "frame": pd.DataFrame(dense, columns=data.feature_names),
-        "dataset": data,
+        "frame": pd.DataFrame(dense, columns=page_data.feature_names),
+        "dataset": page_data,
         "numbers": pd.DataFrame(dense),
     }[named]
-    problem = bg.Problem(given, None if named == "dataset" else data.y, loss="logistic", alpha=1e-3)
+    problem = bg.Problem(given, None if named == "dataset" else page_data.y, loss="logistic", alpha=1e-3)
     solution = bg.solve(problem)
     largest = int(np.argmax(np.abs(solution.coef)))
-    name = f"feature {largest}" if named == "numbers" else str(data.feature_names[largest])
+    name = f"feature {largest}" if named == "numbers" else str(page_data.feature_names[largest])
     assert solution.top(1) == [(name, solution.coef[largest])]
     path = bg.solve_path(problem, n_alphas=4, eps=0.1)
     assert name in {text.get_text() for text in path.plot().axes[0].get_legend().get_texts()}
     assert (
-        path.refit(3).top(1)[0][0] in ([name] if named == "numbers" else data.feature_names.tolist())
+        path.refit(3).top(1)[0][0] in ([name] if named == "numbers" else page_data.feature_names.tolist())
         or named == "numbers"
     )
     assert Model.of_path(path).name_of(largest) == name
@@ -159,28 +150,28 @@ def test_a_problem_keeps_the_names_of_columns(named, data):
     assert few.feature_names is None if named == "numbers" else few.feature_names.tolist() == [name]
 
 
-def test_targets_may_be_left_out_of_a_labelled_dataset_only(data):
-    np.testing.assert_array_equal(bg.Problem(data, alpha=1.0).y, data.y)
+def test_targets_may_be_left_out_of_a_labelled_dataset_only(page_data):
+    np.testing.assert_array_equal(bg.Problem(page_data, alpha=1.0).y, page_data.y)
     with pytest.raises(TypeError, match="y is missing"):
-        bg.Problem(data.X, alpha=1.0)
+        bg.Problem(page_data.X, alpha=1.0)
     with pytest.raises(ValueError, match="has no labels; give y"):
-        bg.Problem(replace(data, labelled=False), alpha=1.0)
+        bg.Problem(replace(page_data, labelled=False), alpha=1.0)
 
 
-def test_notebooks_show_the_largest_weights_of_a_solution_by_name(data):
-    solution = bg.solve(bg.Problem(data, loss="logistic", alpha=1e-3))
+def test_notebooks_show_the_largest_weights_of_a_solution_by_name(page_data):
+    solution = bg.solve(bg.Problem(page_data, loss="logistic", alpha=1e-3))
     assert solution.nonzeros > 10
     text = unescape(re.sub("<[^>]+>", " ", solution._repr_html_()))
     for name, weight in solution.top(10):
         assert f"{name}  {weight:+.4g}" in text
 
 
-def test_notebooks_show_datasets_and_diagnoses(data, blocks):
-    text = unescape(re.sub("<[^>]+>", " ", data._repr_html_()))
+def test_notebooks_show_datasets_and_diagnoses(page_data, blocks):
+    text = unescape(re.sub("<[^>]+>", " ", page_data._repr_html_()))
     for part in ("Dataset", "200", "300", "word 1", "(290 more)", "float32"):
         assert part in text
-    assert HOSTILE not in data._repr_html_()
-    found = bg.diagnose(data.X, blocks, data.y)
+    assert HOSTILE not in page_data._repr_html_()
+    found = bg.diagnose(page_data.X, blocks, page_data.y)
     text = unescape(re.sub("<[^>]+>", " ", found._repr_html_()))
     assert "8 of 8 blocks per iteration: epsilon" in text
     assert all(sentence in text for sentence in found.advice)
@@ -205,8 +196,8 @@ def test_notebooks_show_the_table_without_matplotlib(shown, monkeypatch):
             thing.plot()
 
 
-def test_names_are_escaped_in_notebooks(fit):
-    hostile = replace(fit, feature_names=np.full(300, "<b>name</b>"), trace=None)
+def test_names_are_escaped_in_notebooks(page_fit):
+    hostile = replace(page_fit, feature_names=np.full(300, "<b>name</b>"), trace=None)
     html = hostile._repr_html_()
     assert "<b>name" not in html
     assert "&lt;b&gt;name" in html

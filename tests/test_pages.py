@@ -18,9 +18,6 @@ from blockgreedy.reports.page_features import choices, source_names
 from made_models import (
     HOSTILE,
     SETTINGS,
-    make_dataset,
-    make_fit,
-    make_path,
     make_problem,
     with_cross_validation,
     with_quality,
@@ -29,24 +26,14 @@ from test_report import Outline
 
 
 @pytest.fixture(scope="module")
-def data():
-    return make_dataset()
-
-
-@pytest.fixture(scope="module")
-def fit(data):
-    return make_fit(data)
-
-
-@pytest.fixture(scope="module")
-def path(data):
-    return make_path(data)
-
-
-@pytest.fixture(scope="module")
-def pages(fit, path):
-    both = with_cross_validation(path, path.alphas)
-    models = {"fit": fit, "path": path, "cv": with_cross_validation(fit, path.alphas), "path with cv": both}
+def pages(page_fit, page_path):
+    both = with_cross_validation(page_path, page_path.alphas)
+    models = {
+        "fit": page_fit,
+        "path": page_path,
+        "cv": with_cross_validation(page_fit, page_path.alphas),
+        "path with cv": both,
+    }
     return {name: model_page(model) for name, model in models.items()}
 
 
@@ -104,14 +91,14 @@ def test_each_kind_of_model_has_its_sections(pages):
     assert sections(pages["path with cv"]) == [first, "Cross-validation", "Path", "Certificate", last]
 
 
-def test_page_leads_with_the_score_the_alpha_and_the_number_of_features(fit, pages):
+def test_page_leads_with_the_score_the_alpha_and_the_number_of_features(page_fit, pages):
     top = facts(pages["fit"])
     assert list(top)[:3] == ["AUC", "alpha", "nonzero weights"]
     score, note = top["AUC"]
-    assert float(score) == pytest.approx(fit.quality.scores["roc_auc"], rel=1e-3)
+    assert float(score) == pytest.approx(page_fit.quality.scores["roc_auc"], rel=1e-3)
     assert note == "baseline 0.5; 20 % of the rows, held out"
-    assert float(top["alpha"][0]) == pytest.approx(fit.alphas[0], rel=1e-3)
-    assert top["nonzero weights"] == (str(fit.nonzeros[0]), "of 300 features")
+    assert float(top["alpha"][0]) == pytest.approx(page_fit.alphas[0], rel=1e-3)
+    assert top["nonzero weights"] == (str(page_fit.nonzeros[0]), "of 300 features")
 
 
 @pytest.mark.parametrize("name", ["fit", "path", "cv", "path with cv"])
@@ -138,43 +125,43 @@ def test_page_has_the_command_and_every_setting(pages):
     assert settings["a <new> key"] == "x & y, 3"
 
 
-def test_certificate_is_that_of_the_weights(data, fit, pages):
+def test_certificate_is_that_of_the_weights(page_data, page_fit, pages):
     text = words(pages["fit"])
-    problem = make_problem(data)
-    objective = problem.objective(fit.coef, fit.intercept)  # in NumPy, from the weights alone
+    problem = make_problem(page_data)
+    objective = problem.objective(page_fit.coef, page_fit.intercept)  # in NumPy, from the weights alone
     shown = float(re.search(r"objective\s+(0\.\d+)\s+null model", text)[1])
     assert shown == pytest.approx(objective, rel=1e-9)
     badge, said = (float(gap) for gap in re.findall(r"at most\s+(\S+?)\s+above the true minimum", text))
-    assert said == pytest.approx(fit.gaps[0], rel=1e-2)
-    assert badge == pytest.approx(fit.gaps[0], rel=0.1)
+    assert said == pytest.approx(page_fit.gaps[0], rel=1e-2)
+    assert badge == pytest.approx(page_fit.gaps[0], rel=0.1)
     assert 0 < said <= 1e-7 * problem.null_model.objective * 1.01
     assert "✓ Proven" in text
     assert 'class="badge good" href="#certificate"' in pages["fit"].html()
 
 
 @pytest.mark.parametrize("status", ["max_iter", "max_seconds", "interrupted", "stalled", "diverged"])
-def test_page_says_what_became_of_a_fit_that_did_not_converge(fit, status):
-    text = words(model_page(replace(fit, statuses=(status,), trace=None)))
+def test_page_says_what_became_of_a_fit_that_did_not_converge(page_fit, status):
+    text = words(model_page(replace(page_fit, statuses=(status,), trace=None)))
     assert f"Status: {status}. " in text
     assert f"! Not converged {status}; even so" in text
     assert "Proven" not in text
 
 
-def test_a_model_without_proof_says_so(fit):
-    text = words(model_page(replace(fit, gaps=np.array([np.inf]), trace=None)))
+def test_a_model_without_proof_says_so(page_fit):
+    text = words(model_page(replace(page_fit, gaps=np.array([np.inf]), trace=None)))
     assert "! No proof" in text
     assert "at most" not in text
 
 
-def test_a_path_names_the_alpha_that_did_not_converge(path):
+def test_a_path_names_the_alpha_that_did_not_converge(page_path):
     statuses = ("converged",) * 11 + ("max_seconds",)
-    text = words(model_page(replace(path, statuses=statuses)))
-    assert f"Status: max_seconds (first at alpha {path.alphas[11]:.6g})" in text
+    text = words(model_page(replace(page_path, statuses=statuses)))
+    assert f"Status: max_seconds (first at alpha {page_path.alphas[11]:.6g})" in text
     assert "! Not converged at 1 of 12 alphas" in text
 
 
-def test_convergence_curves_are_the_trace(fit, pages):
-    trace = fit.trace
+def test_convergence_curves_are_the_trace(page_fit, pages):
+    trace = page_fit.trace
     error = trace["objective"] - trace["objective"].min()
     assert len(trace) > 4
     for clock, column in (("seconds", "seconds"), ("iterations", "iteration")):
@@ -189,93 +176,97 @@ def test_convergence_curves_are_the_trace(fit, pages):
     np.testing.assert_allclose(linear[:, 1], error, rtol=1e-5)
 
 
-def test_path_curves_are_those_of_the_weights(path, pages):
-    dense = path.coefs.toarray()
+def test_path_curves_are_those_of_the_weights(page_path, pages):
+    dense = page_path.coefs.toarray()
     counts = numbers(curve(pages["path"], "path-nonzeros-linear")["nonzero weights"])
-    np.testing.assert_allclose(counts[:, 0], path.alphas, rtol=1e-5)
+    np.testing.assert_allclose(counts[:, 0], page_path.alphas, rtol=1e-5)
     np.testing.assert_array_equal(counts[:, 1], np.count_nonzero(dense, axis=0))
     lines = curve(pages["path"], "path-weights")
     order = np.argsort(-np.abs(dense).max(axis=1))
     largest = order[:6]
-    assert set(lines) == {str(path.feature_names[j]) for j in order[:60] if np.any(dense[j])}
+    assert set(lines) == {str(page_path.feature_names[j]) for j in order[:60] if np.any(dense[j])}
     (picture,) = [made for made in pages["path"].all_pictures() if made.name == "path-weights"]
     loud = {line["label"] for line in picture.curves["lines"] if not line.get("quiet")}
-    assert loud == {str(path.feature_names[j]) for j in largest}
+    assert loud == {str(page_path.feature_names[j]) for j in largest}
     for j in largest:
-        shown = numbers(lines[str(path.feature_names[j])])[:, 1]
+        shown = numbers(lines[str(page_path.feature_names[j])])[:, 1]
         np.testing.assert_allclose(shown, dense[j], rtol=1e-5, atol=1e-300)
     explained = numbers(curve(pages["path"], "path-deviance")["deviance explained, %"])
-    np.testing.assert_allclose(explained[:, 1], 100 * path.deviance_explained, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(explained[:, 1], 100 * page_path.deviance_explained, rtol=1e-5, atol=1e-12)
 
 
-def test_features_enter_in_the_order_of_their_first_nonzero_weight(path, pages):
-    dense = path.coefs.toarray()
+def test_features_enter_in_the_order_of_their_first_nonzero_weight(page_path, pages):
+    dense = page_path.coefs.toarray()
     rows = rows_of(pages["path"], "The first features to enter the model")
     assert len(rows) == 20
-    places = {str(name): j for j, name in enumerate(path.feature_names)}
+    places = {str(name): j for j, name in enumerate(page_path.feature_names)}
     first = [int(np.flatnonzero(dense[j])[0]) if np.any(dense[j]) else 99 for j in range(300)]
-    assert [float(row[1]) for row in rows] == pytest.approx([path.alphas[k] for k in sorted(first)[:20]], rel=1e-5)
+    assert [float(row[1]) for row in rows] == pytest.approx(
+        [page_path.alphas[k] for k in sorted(first)[:20]], rel=1e-5
+    )
     for name, alpha, weight in rows:
-        assert float(alpha) == pytest.approx(path.alphas[first[places[name]]], rel=1e-5)
+        assert float(alpha) == pytest.approx(page_path.alphas[first[places[name]]], rel=1e-5)
         assert float(weight.replace("−", "-")) == pytest.approx(dense[places[name], -1], rel=1e-3)
 
 
 @pytest.mark.parametrize(("caption", "sign"), [("For class 1", 1), ("Against class 1", -1)])
-def test_weights_of_each_sign_stand_in_their_own_table_with_the_rows_they_occur_in(data, fit, pages, caption, sign):
+def test_weights_of_each_sign_stand_in_their_own_table_with_the_rows_they_occur_in(
+    page_data, page_fit, pages, caption, sign
+):
     rows = rows_of(pages["fit"], caption)
-    count = np.count_nonzero(sign * fit.coef > 0)
+    count = np.count_nonzero(sign * page_fit.coef > 0)
     assert f"<span>{caption} ({count})</span>" in pages["fit"].html()
-    order = np.argsort(-sign * fit.coef, kind="stable")[: min(15, count)]
-    assert [row[0] for row in rows] == [str(fit.feature_names[j]) for j in order]
-    np.testing.assert_allclose([float(row[1].replace("−", "-")) for row in rows], fit.coef[order], rtol=1e-3)
-    assert [int(row[2]) for row in rows] == np.count_nonzero(data.X.toarray()[:, order], axis=0).tolist()
+    order = np.argsort(-sign * page_fit.coef, kind="stable")[: min(15, count)]
+    assert [row[0] for row in rows] == [str(page_fit.feature_names[j]) for j in order]
+    np.testing.assert_allclose([float(row[1].replace("−", "-")) for row in rows], page_fit.coef[order], rtol=1e-3)
+    assert [int(row[2]) for row in rows] == np.count_nonzero(page_data.X.toarray()[:, order], axis=0).tolist()
     assert "Positive weights raise the probability of class 1." in words(pages["fit"])
 
 
-def test_the_script_has_all_nonzero_features_of_every_alpha(path, pages):
-    data, dense = embedded(pages["path"]), path.coefs.toarray()
-    assert len(data["points"]) == len(path)
+def test_the_script_has_all_nonzero_features_of_every_alpha(page_path, pages):
+    data, dense = embedded(pages["path"]), page_path.coefs.toarray()
+    assert len(data["points"]) == len(page_path)
     for k, point in enumerate(data["points"]):
         found = {data["names"][i]: weight for i, weight in zip(point["of"], point["weights"], strict=True)}
-        expected = {str(path.feature_names[j]): dense[j, k] for j in np.flatnonzero(dense[:, k])}
+        expected = {str(page_path.feature_names[j]): dense[j, k] for j in np.flatnonzero(dense[:, k])}
         assert found == pytest.approx(expected, rel=1e-5)
         assert point["signs"] == [np.count_nonzero(dense[:, k] > 0), np.count_nonzero(dense[:, k] < 0)]
         assert np.all(np.diff(np.abs(point["weights"])) <= 0)
-        assert float(point["alpha"]) == pytest.approx(path.alphas[k], rel=1e-5)
-        assert point["facts"]["deviance explained"] == f"{100 * path.deviance_explained[k]:.3g} %"
+        assert float(point["alpha"]) == pytest.approx(page_path.alphas[k], rel=1e-5)
+        assert point["facts"]["deviance explained"] == f"{100 * page_path.deviance_explained[k]:.3g} %"
         assert point["facts"]["certificate"].startswith("proven, gap ")
     support = dict(zip(data["names"], data["support"], strict=True))
-    places = {str(name): j for j, name in enumerate(path.feature_names)}
-    assert all(support[name] == path.support[places[name]] for name in data["names"])
+    places = {str(name): j for j, name in enumerate(page_path.feature_names)}
+    assert all(support[name] == page_path.support[places[name]] for name in data["names"])
 
 
-def test_a_wide_model_embeds_only_its_largest_weights(monkeypatch, path):
-    monkeypatch.setattr("blockgreedy.reports.page_features._MOST_OF_ALL", 36 * len(path))
-    data = embedded(model_page(path))
+def test_a_wide_model_embeds_only_its_largest_weights(monkeypatch, page_path):
+    monkeypatch.setattr("blockgreedy.reports.page_features._MOST_OF_ALL", 36 * len(page_path))
+    data = embedded(model_page(page_path))
     assert max(len(point["of"]) for point in data["points"]) == 36
-    assert data["points"][-1]["nonzeros"] == path.nonzeros[-1] > 36
+    assert data["points"][-1]["nonzeros"] == page_path.nonzeros[-1] > 36
 
 
-def test_a_path_opens_at_its_lowest_bic_and_a_cross_validated_one_at_its_best_score(path, pages):
-    best = int(np.argmin(path.criteria["bic"]))
+def test_a_path_opens_at_its_lowest_bic_and_a_cross_validated_one_at_its_best_score(page_path, pages):
+    best = int(np.argmin(page_path.criteria["bic"]))
     assert embedded(pages["path"])["open"] == best
-    assert facts(pages["path"])["alpha"] == (f"{path.alphas[best]:.4g}", "lowest BIC")
+    assert facts(pages["path"])["alpha"] == (f"{page_path.alphas[best]:.4g}", "lowest BIC")
     assert embedded(pages["path with cv"])["open"] == 7
-    assert [name for name, _ in choices(path)] == ["BIC", "EBIC", "AIC"]
+    assert [name for name, _ in choices(page_path)] == ["BIC", "EBIC", "AIC"]
     jumps = dict(map(tuple, embedded(pages["path with cv"])["jumps"]))
     assert (jumps["CV minimum"], jumps["CV 1 SE"], jumps["BIC"]) == (7, 5, best)
-    assert embedded(model_page(replace(path, criteria=None)))["open"] == len(path) - 1
+    assert embedded(model_page(replace(page_path, criteria=None)))["open"] == len(page_path) - 1
 
 
-def test_scores_stand_beside_the_baseline(fit, pages):
+def test_scores_stand_beside_the_baseline(page_fit, pages):
     rows = {row[0]: row[1:] for row in rows_of(pages["fit"], "Scores beside the baseline")}
     names = {"AUC (ROC)": "roc_auc", "log loss": "log_loss", "accuracy": "accuracy"}
     for label, name in names.items():
-        assert float(rows[label][0]) == pytest.approx(fit.quality.scores[name], rel=1e-3)
-        assert float(rows[label][1]) == pytest.approx(fit.quality.baseline[name], rel=1e-3)
+        assert float(rows[label][0]) == pytest.approx(page_fit.quality.scores[name], rel=1e-3)
+        assert float(rows[label][1]) == pytest.approx(page_fit.quality.baseline[name], rel=1e-3)
     assert rows["log loss"][2] == "lower"
     drawn = numbers(curve(pages["fit"], "quality-roc")["this model"])
-    np.testing.assert_allclose(drawn[:, 0], fit.quality.curves["roc_fpr"], rtol=1e-5)
+    np.testing.assert_allclose(drawn[:, 0], page_fit.quality.curves["roc_fpr"], rtol=1e-5)
     names = [made.name for made in pages["fit"].all_pictures() if made.name.startswith("quality")]
     assert names == ["quality-roc", "quality-precision-recall", "quality-calibration", "quality-scores"]
     text = words(pages["fit"])
@@ -283,16 +274,16 @@ def test_scores_stand_beside_the_baseline(fit, pages):
     assert "optimistic" not in text
 
 
-def test_scores_of_training_rows_are_called_optimistic_and_missing_ones_are_missed(data, fit):
-    assert "optimistic" in words(model_page(with_quality(replace(fit, trace=None), data, ON_TRAINING_ROWS)))
-    page = model_page(replace(fit, trace=None, quality=None))
+def test_scores_of_training_rows_are_called_optimistic_and_missing_ones_are_missed(page_data, page_fit):
+    assert "optimistic" in words(model_page(with_quality(replace(page_fit, trace=None), page_data, ON_TRAINING_ROWS)))
+    page = model_page(replace(page_fit, trace=None, quality=None))
     assert "No scores are stored" in words(page)
     assert next(iter(facts(page))) == "alpha"
 
 
-def test_a_squared_hinge_model_has_no_probabilities(data):
-    problem = bg.Problem(data.X, data.y, loss="squared_hinge", alpha=0.005)
-    model = with_quality(Model.of_solution(problem, bg.solve(problem), data), data)
+def test_a_squared_hinge_model_has_no_probabilities(page_data):
+    problem = bg.Problem(page_data.X, page_data.y, loss="squared_hinge", alpha=0.005)
+    model = with_quality(Model.of_solution(problem, bg.solve(problem), page_data), page_data)
     page = model_page(replace(model, trace=None))
     assert "Positive weights raise the score of class 1." in words(page)
     assert [made.name for made in page.all_pictures()] == [
@@ -302,11 +293,11 @@ def test_a_squared_hinge_model_has_no_probabilities(data):
     ]
 
 
-def test_weights_are_counted_per_source_column(data, fit):
+def test_weights_are_counted_per_source_column(page_data, page_fit):
     encoding = Encoding.of_json([["age", None], ["site", [*map(str, range(199))]], ["hour", [*map(str, range(100))]]])
-    page = model_page(replace(fit, encoding=encoding, feature_names=encoding.feature_names, trace=None))
+    page = model_page(replace(page_fit, encoding=encoding, feature_names=encoding.feature_names, trace=None))
     found = {row[0]: (int(row[1]), int(row[2])) for row in rows_of(page, "Nonzero weights per source column")}
-    counts = {"age": (fit.coef[:1], 1), "site": (fit.coef[1:200], 199), "hour": (fit.coef[200:], 100)}
+    counts = {"age": (page_fit.coef[:1], 1), "site": (page_fit.coef[1:200], 199), "hour": (page_fit.coef[200:], 100)}
     expected = {name: (np.count_nonzero(weights), of) for name, (weights, of) in counts.items()}
     assert found == {name: pair for name, pair in expected.items() if pair[0]}
     assert embedded(page)["has_sources"]
@@ -319,34 +310,34 @@ def test_crosses_are_sources_of_their_own():
     assert source_names(SimpleNamespace(encoding=None)) is None
 
 
-def test_cross_validation_curve_has_its_errors_and_choices(path, pages):
+def test_cross_validation_curve_has_its_errors_and_choices(page_path, pages):
     lines = curve(pages["cv"], "cross-validation-score")
     mean = 0.4 + 0.01 * np.abs(np.arange(12) - 7.0)  # a deviance, whose scores are negative
-    np.testing.assert_allclose(numbers(lines["mean"]), np.column_stack([path.alphas, mean]), rtol=1e-5)
+    np.testing.assert_allclose(numbers(lines["mean"]), np.column_stack([page_path.alphas, mean]), rtol=1e-5)
     np.testing.assert_allclose(numbers(lines["+ 1 standard error"])[:, 1], mean + 0.021, rtol=1e-5)
     np.testing.assert_allclose(numbers(lines["− 1 standard error"])[:, 1], mean - 0.021, rtol=1e-5)
     for k in range(5):
         np.testing.assert_allclose(numbers(lines[f"fold {k + 1}"])[:, 1], mean - 0.05 * (k - 2), rtol=1e-5)
     chosen = {row[0]: row[1:] for row in rows_of(pages["cv"], "Choices of alpha")}
-    assert chosen["minimum"] == [f"{path.alphas[7]:.6g}", "0.4 ± 0.021", "10.5"]
-    assert chosen["1 SE"] == [f"{path.alphas[5]:.6g}", "0.42 ± 0.021", "7.5"]
+    assert chosen["minimum"] == [f"{page_path.alphas[7]:.6g}", "0.4 ± 0.021", "10.5"]
+    assert chosen["1 SE"] == [f"{page_path.alphas[5]:.6g}", "0.42 ± 0.021", "7.5"]
 
 
-def test_a_saved_model_has_the_same_page(fit, pages, tmp_path):
-    fit.save(tmp_path / "m.npz")
+def test_a_saved_model_has_the_same_page(page_fit, pages, tmp_path):
+    page_fit.save(tmp_path / "m.npz")
     assert model_page(Model.load(tmp_path / "m.npz")).html() == pages["fit"].html()
 
 
-def test_the_null_model_has_a_page(data):
-    problem = make_problem(data, 1.5)
-    page = model_page(Model.of_solution(problem, bg.solve(problem), data))
+def test_the_null_model_has_a_page(page_data):
+    problem = make_problem(page_data, 1.5)
+    page = model_page(Model.of_solution(problem, bg.solve(problem), page_data))
     assert "Every weight is 0" in words(page)
 
 
-def test_regression_without_names_and_trace_has_a_page(data):
-    problem = bg.Problem(data.X, data.X @ np.ones(300), alpha=1e-3)
+def test_regression_without_names_and_trace_has_a_page(page_data):
+    problem = bg.Problem(page_data.X, page_data.X @ np.ones(300), alpha=1e-3)
     model = replace(Model.of_solution(problem, bg.solve(problem)), trace=None)
-    model = replace(model, quality=model.measure(data.X, data.X @ np.ones(300), rows="made up"))
+    model = replace(model, quality=model.measure(page_data.X, page_data.X @ np.ones(300), rows="made up"))
     page = model_page(model)
     assert "Linear regression" in words(page)
     assert next(iter(facts(page))) == "R²"
@@ -357,14 +348,14 @@ def test_regression_without_names_and_trace_has_a_page(data):
 
 
 @pytest.fixture(scope="module")
-def blocks(data):
-    return bg.make_partition(data.X, data.y, n_blocks=8, kind="clustered")
+def blocks(page_data):
+    return bg.make_partition(page_data.X, page_data.y, n_blocks=8, kind="clustered")
 
 
-def test_blocks_on_the_page_are_counted_as_by_hand(data, blocks):
-    page = partition_page(blocks, data.X, data.y, settings={"data": "words.svm"})
+def test_blocks_on_the_page_are_counted_as_by_hand(page_data, blocks):
+    page = partition_page(blocks, page_data.X, page_data.y, settings={"data": "words.svm"})
     rows = rows_of(page, "Blocks, the heaviest first")
-    dense = data.X.toarray()
+    dense = page_data.X.toarray()
     loads = [np.count_nonzero(dense[:, blocks.block_of == b]) for b in range(8)]
     sizes = [np.count_nonzero(blocks.block_of == b) for b in range(8)]
     assert [int(row[0]) for row in rows] == sorted(range(8), key=lambda b: (-loads[b], b))
@@ -379,15 +370,15 @@ def test_blocks_on_the_page_are_counted_as_by_hand(data, blocks):
     assert "words.svm" in page.title
 
 
-def test_without_targets_there_is_no_mass(data, blocks):
-    page = partition_page(blocks, data.X)
+def test_without_targets_there_is_no_mass(page_data, blocks):
+    page = partition_page(blocks, page_data.X)
     assert [made.name for made in page.all_pictures()] == ["blocks-load", "blocks-density", "blocks-features"]
     assert len(rows_of(page, "Blocks")[0]) == 5
 
 
-def test_many_blocks_are_curves_and_a_folded_table(data):
-    many = bg.make_partition(data.X, n_blocks=150, kind="random")
-    page = partition_page(many, data.X)
+def test_many_blocks_are_curves_and_a_folded_table(page_data):
+    many = bg.make_partition(page_data.X, n_blocks=150, kind="random")
+    page = partition_page(many, page_data.X)
     assert "<summary>Blocks, the heaviest first: 150 rows</summary>" in page.html()
     assert len(page.all_pictures()) == 3
 

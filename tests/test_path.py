@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, lasso_path
 
 import blockgreedy as bg
-import blockgreedy.solvers.path as path_module
+from blockgreedy.solvers.solve import ENGINES
 from conftest import LOSSES, random_design, random_targets
 
 N, P = 80, 40
@@ -159,11 +159,13 @@ def test_columns_that_come_and_go_keep_their_products(options, monkeypatch):
     assert X.nnz < 2 * 64**2
     problem = bg.Problem(X, rng.normal(size=62), loss="squared", alpha=1.0, **options)
     engines = []
-    start = path_module._Run._start
-    monkeypatch.setattr(path_module._Run, "_start", lambda run: (start(run), engines.append(run.engine))[0])
+    make = ENGINES["auto"]
+    monkeypatch.setitem(
+        ENGINES, "auto", lambda *args, **options: engines.append(make(*args, **options)) or engines[-1]
+    )
     path = bg.solve_path(problem, n_alphas=60, tol=1e-9, keep_duals=True)
     assert path.status == "converged"
-    assert engines[-1].n_models_by_products > 20  # of more than 60
+    assert engines[-1].core.n_models_by_products > 20  # of more than 60
     if not options:
         assert len(np.unique(np.concatenate([point.features for point in path.points]))) > 64
     for k, point in enumerate(path.points):

@@ -9,16 +9,13 @@ import time
 
 import pytest
 from sklearn.datasets import dump_svmlight_file
-from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.cli import app
-
-ENVIRONMENT = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "BLOCKGREEDY_DATA": ""}
+from command_line import run
 
 
 def reproduce(*arguments):
-    return CliRunner(env=ENVIRONMENT).invoke(app, ["reproduce", *map(str, arguments)])
+    return run("reproduce", *arguments, BLOCKGREEDY_DATA="")
 
 
 def write_small_sets(folder):

@@ -11,8 +11,9 @@ from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
+from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
-from blockgreedy.solvers.solve import Solution, solve
+from blockgreedy.solvers.solve import solve
 from blockgreedy.solvers.trace import Trace
 
 if TYPE_CHECKING:  # at run time they are loaded when one is asked for, see __getattr__

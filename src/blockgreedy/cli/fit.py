@@ -37,7 +37,8 @@ from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
-from blockgreedy.solvers.solve import FamilyArguments, Solution, check_family_arguments, solve
+from blockgreedy.solvers.solution import Solution
+from blockgreedy.solvers.solve import FamilyArguments, check_family_arguments, solve
 from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}

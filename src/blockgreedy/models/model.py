@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from blockgreedy.data import Dataset
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.solution import Solution
     from blockgreedy.solvers.solution_path import SolutionPath
-    from blockgreedy.solvers.solve import Solution
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,6 @@ import numpy as np
 from scipy.sparse import issparse
 
 from blockgreedy import _core
-from blockgreedy.backends.cpu import core_matrix
 from blockgreedy.base.files import replacing
 from blockgreedy.base.names import PARTITION_KINDS, PartitionKind
 from blockgreedy.base.reals import as_array, real_array
@@ -28,6 +27,7 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import one_of, seed_of, whole
 from blockgreedy.problem.arguments import labels
 from blockgreedy.problem.columns import as_columns, column_norms, without_stored_zeros
+from blockgreedy.problem.passes import core_matrix
 from blockgreedy.problem.problem import Problem
 
 if TYPE_CHECKING:

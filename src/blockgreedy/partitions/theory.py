@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy import _core
-from blockgreedy.backends.cpu import core_matrix, weighted_squares
 from blockgreedy.base.names import GREEDY_RULES, GreedyRule
 from blockgreedy.base.validate import at_least, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import Partition, as_target
@@ -27,6 +26,7 @@ from blockgreedy.partitions.spectrum import (
     starting_points,
 )
 from blockgreedy.problem.columns import as_columns, column_norms
+from blockgreedy.problem.passes import core_matrix, weighted_squares
 
 __all__ = [
     "Bound",
