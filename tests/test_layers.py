@@ -29,6 +29,7 @@ DEFERRED = {
     ("problem/null_model.py", "solvers"),  # unpenalised features are fitted by the default solver
     ("partitions/partition.py", "reports"),  # plot() and what notebooks show
     ("partitions/diagnose.py", "reports"),
+    ("data/dataset.py", "reports"),
     ("solvers/solution.py", "reports"),
     ("solvers/solution_path.py", "reports"),
     ("models/model.py", "reports"),

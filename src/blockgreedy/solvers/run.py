@@ -96,7 +96,8 @@ def run(
 ) -> Status:
     """Runs the engine until a reason to stop holds, and returns it.
 
-    ``begin`` takes the engine to its first iterate (``Engine.start`` or ``move_to``). Ctrl-C and the callback are heard between steps.
+    ``begin`` takes the engine to its first iterate (``Engine.start`` or ``move_to``). Ctrl-C and the callback are
+    heard between steps.
     """
     status: Status | Literal[""] = limits.ended
     stop, first, limit, sure = False, engine.n_iter, limits.max_iter, limits.sure
