@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find cpp -name '*.cpp' -o -name '*.hpp')
+CORE_SOURCES := $(filter-out cpp/tests/%,$(SOURCES))
 BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WERROR=ON
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo demo-family test test-browser docs lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo demo-family test test-cpp test-browser docs lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -17,8 +18,20 @@ demo: $(VENV)/built
 demo-family: $(VENV)/built
 	$(BIN)/python examples/demo_family.py
 
-test: $(VENV)/built $(VENV)/tools
+test: $(VENV)/built $(VENV)/tools test-cpp
 	$(BIN)/python -m pytest -n $(shell nproc) --dist loadgroup -m "not browser"
+
+# The unit tests of the C++ core alone; ONLY=words runs those whose name contains the words.
+test-cpp: build/cpp-tests/blockgreedy_tests
+	$< "$(ONLY)"
+
+build/cpp-tests-asan/blockgreedy_tests: SANITIZE = address,undefined
+build/cpp-tests-tsan/blockgreedy_tests: SANITIZE = thread
+build/cpp-tests/blockgreedy_tests build/cpp-tests-asan/blockgreedy_tests build/cpp-tests-tsan/blockgreedy_tests: $(VENV)/demo $(SOURCES) CMakeLists.txt
+	PATH="$(abspath $(BIN)):$$PATH" cmake -S . -B $(@D) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	-DBLOCKGREEDY_TESTS=ON -DBLOCKGREEDY_WERROR=ON -DBLOCKGREEDY_SANITIZE=$(SANITIZE) > /dev/null
+	PATH="$(abspath $(BIN)):$$PATH" cmake --build $(@D) -- --quiet
+	touch $@
 
 # Pages in headless Chromium, from the system's packages; leaves screenshots in build/screenshots.
 test-browser: $(VENV)/browser
@@ -45,13 +58,15 @@ stubs: $(VENV)/built
 	$(BIN)/python -m nanobind.stubgen -m blockgreedy._core -o src/blockgreedy/_core.pyi
 
 # The whole suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer.
-sanitize: .venv-asan/built
+sanitize: .venv-asan/built build/cpp-tests-asan/blockgreedy_tests
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 build/cpp-tests-asan/blockgreedy_tests
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 BLOCKGREEDY_SANITIZED=address \
 	.venv-asan/bin/python -m pytest -p no:cacheprovider -m "not browser"
 
 # The tests that use several threads, under ThreadSanitizer, which does not see what NumPy's BLAS agrees on with its own.
-tsan: .venv-tsan/built
+tsan: .venv-tsan/built build/cpp-tests-tsan/blockgreedy_tests
+	TSAN_OPTIONS=halt_on_error=1 build/cpp-tests-tsan/blockgreedy_tests
 	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=thread \
 	OPENBLAS_NUM_THREADS=1 \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
@@ -124,14 +139,14 @@ $(VENV)/docs: $(VENV)/built $(VENV)/tools
 	touch $@
 
 # The editable install knows the Python files that were there when it was made: a folder changes when one is added.
-$(VENV)/built: $(VENV)/demo $(SOURCES) CMakeLists.txt $(shell find src/blockgreedy -type d -not -name __pycache__)
+$(VENV)/built: $(VENV)/demo $(CORE_SOURCES) CMakeLists.txt $(shell find src/blockgreedy -type d -not -name __pycache__)
 	$(BIN)/python -m pip install $(BUILD_FLAGS) -e .
 	touch $@
 
 # Sanitized builds borrow the packages of the main environment and install a plain copy of ours beside them.
 .venv-asan/built: SANITIZE = address,undefined
 .venv-tsan/built: SANITIZE = thread
-.venv-asan/built .venv-tsan/built: $(VENV)/tools $(SOURCES) CMakeLists.txt $(wildcard src/blockgreedy/*.py src/blockgreedy/*/*.py)
+.venv-asan/built .venv-tsan/built: $(VENV)/tools $(CORE_SOURCES) CMakeLists.txt $(wildcard src/blockgreedy/*.py src/blockgreedy/*/*.py)
 	test -d $(@D) || $(PYTHON) -m venv $(@D)
 	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" > $$(echo $(@D)/lib/python3*/site-packages)/borrowed.pth
 	$(@D)/bin/python -m pip install $(BUILD_FLAGS) -C build-dir=build/$(@D) -C cmake.define.BLOCKGREEDY_SANITIZE=$(SANITIZE) --force-reinstall .
@@ -143,6 +158,6 @@ $(VENV)/built: $(VENV)/demo $(SOURCES) CMakeLists.txt $(shell find src/blockgree
 	$(@D)/bin/python benchmarks/race/install.py
 	touch $@
 
-.venv-bench/built: .venv-bench/tools $(SOURCES) CMakeLists.txt $(wildcard src/blockgreedy/*.py src/blockgreedy/*/*.py)
+.venv-bench/built: .venv-bench/tools $(CORE_SOURCES) CMakeLists.txt $(wildcard src/blockgreedy/*.py src/blockgreedy/*/*.py)
 	$(@D)/bin/python -m pip install $(BUILD_FLAGS) -C build-dir=build/$(@D) --force-reinstall .
 	touch $@

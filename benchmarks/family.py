@@ -21,7 +21,8 @@ import numpy as np
 
 import blockgreedy as bg
 from blockgreedy import _core
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.backends.cpu import block_greedy
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.options import FamilyOptions
 
 UPDATES = ("joint", "add", "sweep", "line-search")
@@ -50,10 +51,10 @@ def family_rows(problem: bg.Problem, threads: list[int], rounds: int) -> list[di
     one = bg.make_partition(problem.X, n_blocks=1, kind="contiguous")
     cases = {}
     for n_threads in threads:
-        model = CpuModel(problem, n_threads)
+        model = CoreProblem(problem, n_threads)
         cases["floor", n_threads] = lambda n, model=model: [model.core.column_products(r, out) for _ in range(n)]
-        engines = {f"thread-greedy {u}": model.block_greedy(random, FamilyOptions(32, 32, 1, u)) for u in UPDATES}
-        engines["greedy"] = model.block_greedy(one, FamilyOptions(1, 1))
+        engines = {f"thread-greedy {u}": block_greedy(model, random, FamilyOptions(32, 32, 1, u)) for u in UPDATES}
+        engines["greedy"] = block_greedy(model, one, FamilyOptions(1, 1))
         for name, engine in engines.items():
             cases[name, n_threads] = lambda n, engine=engine: engine.run(n, np.inf)
     stretch = {case: max(1, int(0.04 / seconds(lambda run=run: run(1)))) for case, run in cases.items()}
@@ -81,7 +82,7 @@ def coordinate_rows(problem: bg.Problem) -> list[dict[str, object]]:
     singles = bg.make_partition(problem.X, n_blocks=p, kind="contiguous")
     rows = []
     for name, per_iter in (("scd", 1), ("shotgun P=64", 64)):
-        engine = CpuModel(problem, 1).block_greedy(singles, FamilyOptions(p, per_iter))
+        engine = block_greedy(CoreProblem(problem, 1), singles, FamilyOptions(p, per_iter))
         n_iter = 300_000 // per_iter
         rates = [n_iter * per_iter / seconds(lambda: engine.run(n_iter, np.inf)) for _ in range(9)]  # noqa: B023
         rows.append({"setting": name, "n_threads": 1, "coordinates_per_second": float(np.median(rates))})

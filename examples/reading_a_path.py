@@ -46,7 +46,7 @@ def main(picture: Path) -> None:
     # the number of sets of features to choose from, which matters if there are more features than samples.
     true = np.flatnonzero(truth)
     print("\nchoice                  k  nonzeros  true ones  error of the weights  after refit")
-    choices = {"about 8 features": path.with_nonzeros(8), "least BIC": int(np.argmin(path.bic())),
+    choices = {"about 8 features": path.index_of_nonzeros(8), "least BIC": int(np.argmin(path.bic())),
                "least EBIC": int(np.argmin(path.ebic()))}  # fmt: skip
     for name, k in choices.items():
         found = path.points[k].features

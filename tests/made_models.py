@@ -38,7 +38,8 @@ def make_fit(data):
     """On a clock of its own: on a real one two records may lie too close for a pointer to tell them apart."""
     problem = make_problem(data)
     solution = bg.solve(problem, tol=1e-7)
-    solution.trace = bg.Trace([replace(r, seconds=0.0123 * (k + 1)) for k, r in enumerate(solution.trace)])
+    records = [replace(r, seconds=0.0123 * (k + 1)) for k, r in enumerate(solution.trace)]
+    solution = replace(solution, trace=bg.Trace(records))
     return with_quality(Model.of_solution(problem, solution, data, SETTINGS), data)
 
 

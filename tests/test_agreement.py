@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy.backends import reference
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.backends.cpu import block_greedy
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, UPDATES, random_design, random_problem
 
@@ -30,7 +31,7 @@ def relative_difference(a, b):
 
 def assert_same_iterates(problem, options, n_iter=50, n_threads=1, tolerance=1e-12, kind="random"):
     partition = bg.make_partition(problem.X, n_blocks=options.n_blocks, kind=kind, seed=1)
-    engine = CpuModel(problem, n_threads).block_greedy(partition, options)
+    engine = block_greedy(CoreProblem(problem, n_threads), partition, options)
     specified = reference.block_greedy(problem, partition.block_of, options)
     for iteration in range(n_iter):
         w, accepted = next(specified)
@@ -92,7 +93,7 @@ def test_agreement_holds_for_blocks_of_very_different_sizes(rng):
     block_of = np.r_[np.zeros(30), [1], np.full(8, 2), [3]].astype(np.int32)[rng.permutation(40)]
     partition = bg.Partition(block_of=block_of, n_blocks=4, kind="custom", seed=None)
     options = FamilyOptions(4, 3, 2, "joint", seed=8)
-    engine = CpuModel(problem, 1).block_greedy(partition, options)
+    engine = block_greedy(CoreProblem(problem, 1), partition, options)
     for (w, _), _ in zip(reference.block_greedy(problem, block_of, options), range(50), strict=False):
         engine.run(1, np.inf)
         assert relative_difference(w, engine.coef) < 1e-12
@@ -108,7 +109,7 @@ def test_tied_and_duplicated_columns_agree_when_the_accepted_set_is_replayed(rng
     problem = bg.Problem(X, y, loss=loss, alpha=0.02)
     partition = bg.make_partition(X, n_blocks=4, kind="random", seed=0)
     options = FamilyOptions(4, 4, 1, update)
-    engine = CpuModel(problem, 1).block_greedy(partition, options)
+    engine = block_greedy(CoreProblem(problem, 1), partition, options)
     w = np.zeros(20)
     for _ in range(30):
         engine.set_weights(w)  # the same start on both sides: diverging runs are compared step by step
@@ -123,9 +124,9 @@ def test_tied_and_duplicated_columns_agree_when_the_accepted_set_is_replayed(rng
 def test_replayed_step_is_the_step_that_was_taken(rng):
     problem = random_problem(rng, "logistic", 0.1)
     partition = bg.make_partition(problem.X, n_blocks=8, kind="random", seed=0)
-    model = CpuModel(problem, 1)
+    model = CoreProblem(problem, 1)
     options = FamilyOptions(8, 8, 1, "joint")
-    one, two = model.block_greedy(partition, options), model.block_greedy(partition, options)
+    one, two = block_greedy(model, partition, options), block_greedy(model, partition, options)
     for _ in range(10):
         one.run(1, np.inf)
         two.update_with(one.accepted)
@@ -138,8 +139,8 @@ def test_ties_go_to_the_lowest_index():
     for n_blocks, expected in [(1, [0]), (2, [0, 3]), (3, [0, 2, 4])]:
         partition = bg.make_partition(X, n_blocks=n_blocks, kind="contiguous")
         for scan, n_threads in itertools.product(("slices", "blocks"), (1, 2)):
-            engine = CpuModel(problem, n_threads).block_greedy(
-                partition, FamilyOptions(n_blocks, n_blocks, scan=scan)
+            engine = block_greedy(
+                CoreProblem(problem, n_threads), partition, FamilyOptions(n_blocks, n_blocks, scan=scan)
             )
             engine.run(1, np.inf)
             assert engine.accepted == expected
@@ -148,7 +149,7 @@ def test_ties_go_to_the_lowest_index():
 def test_per_block_accepts_the_best_of_each_block_best_first(rng):
     problem = random_problem(rng, "squared", 0.01)
     partition = bg.make_partition(problem.X, n_blocks=4, kind="random", seed=0)
-    engine = CpuModel(problem, 1).block_greedy(partition, FamilyOptions(4, 4, 3))
+    engine = block_greedy(CoreProblem(problem, 1), partition, FamilyOptions(4, 4, 3))
     engine.run(1, np.inf)
     w, grad = np.zeros(40), problem.gradient(np.zeros(40))
     bound = reference.curvature(problem, np.arange(40))

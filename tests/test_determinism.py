@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.backends.cpu import block_greedy
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, UPDATES
 
@@ -20,7 +21,7 @@ def data():
 
 def iterates(problem, options, n_threads, kind="random"):
     partition = bg.make_partition(problem.X, n_blocks=options.n_blocks, kind=kind, seed=1, n_threads=n_threads)
-    engine = CpuModel(problem, n_threads).block_greedy(partition, options)
+    engine = block_greedy(CoreProblem(problem, n_threads), partition, options)
     engine.run(15, np.inf)
     return engine.coef.tobytes() + engine.Xw.tobytes() + engine.derivs.tobytes()
 
@@ -68,7 +69,7 @@ def test_more_accepted_features_than_a_job_has_parts(update, atomic):
     X = sp.csc_array((np.ones(p, dtype=np.float32), np.arange(p, dtype=np.int32), np.arange(p + 1, dtype=np.int32)))
     problem = bg.Problem(X, np.ones(p), alpha=0.1 / p)
     options = FamilyOptions(p, p, 1, update, atomic=atomic)
-    engine = CpuModel(problem, 2).block_greedy(bg.make_partition(X, n_blocks=p, kind="contiguous"), options)
+    engine = block_greedy(CoreProblem(problem, 2), bg.make_partition(X, n_blocks=p, kind="contiguous"), options)
     engine.run(1, np.inf)
     np.testing.assert_allclose(engine.coef, 0.9, rtol=1e-6)
 
@@ -84,7 +85,7 @@ def test_mathematical_ties_are_broken_alike_by_any_number_of_threads():
         partition = bg.make_partition(X, n_blocks=2, kind="contiguous")
         seen = []
         for n_threads in THREADS:
-            engine = CpuModel(problem, n_threads).block_greedy(partition, FamilyOptions(2, 2))
+            engine = block_greedy(CoreProblem(problem, n_threads), partition, FamilyOptions(2, 2))
             engine.run(1, np.inf)
             seen.append(engine.accepted)
         assert all(s == seen[0] for s in seen)
@@ -95,7 +96,7 @@ def test_atomic_additions_agree_up_to_rounding(data):
     partition = bg.make_partition(problem.X, n_blocks=4, kind="random")
     for update in ("add", "line-search"):
         plain, atomic = (
-            CpuModel(problem, 3).block_greedy(partition, FamilyOptions(4, 4, 1, update, atomic=flag))
+            block_greedy(CoreProblem(problem, 3), partition, FamilyOptions(4, 4, 1, update, atomic=flag))
             for flag in (False, True)
         )
         plain.run(10, np.inf)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import blockgreedy as bg
 from blockgreedy.cli import app
+from blockgreedy.data import formats
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,6 +77,7 @@ def runs(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if runs(page)], ids=lambda page: page.stem)
 def test_examples_run_in_the_order_of_the_page(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(formats, "READERS", formats.READERS)  # a page adds to it
     for number, (language, text) in enumerate(blocks(page)):
         if language == "python":
             # each block can be copied alone: it does not see the names of those before, only their files

@@ -307,9 +307,7 @@ def test_ctrl_c_inside_a_solve_ends_the_experiments(folder, monkeypatch):
     experiments.load(lambda name: None)
 
     def interrupted(problem, *arguments, **options):
-        solution = bg.solve(problem, max_iter=1)
-        solution.status = "interrupted"
-        return solution
+        return replace(bg.solve(problem, max_iter=1), status="interrupted")
 
     monkeypatch.setattr(runs, "solve", interrupted)
     for part in (plan.REFERENCE, plan.FIGURE_2):

@@ -8,7 +8,6 @@ import json
 import threading
 import warnings
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,13 +299,13 @@ def test_an_unknown_name_is_refused_with_those_close_to_it(cache):
 
 
 def test_the_catalogue_names_files_that_load_reads():
-    from blockgreedy.data.loading import kind_of
+    from blockgreedy.data.formats import data_file
 
     assert len({entry.file_name for entry in SETS.values()}) == len(SETS)
     for name, entry in SETS.items():
         assert entry.name == name
         assert entry.url.startswith(f"{collection.BASE}/")
-        assert kind_of(Path(entry.file_name))[0] == ".svm"
+        assert data_file(entry.file_name).suffix == ".svm"
         assert entry.checksum is None or entry.checksum.startswith("md5:")
     names = {"news20.binary", "rcv1_train.binary", "rcv1_test.binary", "real-sim", "a9a", "w8a", "kdda", "url"}
     assert names <= set(SETS)

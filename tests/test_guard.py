@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.backends.cpu import working_set
 from blockgreedy.estimators.fitting import Outcome
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.guard import guard
 from conftest import LOSSES, random_problem
 
@@ -77,14 +78,14 @@ def test_rounding_never_takes_a_converged_fit_beyond_its_tol(rng):
     y = 1e4 * (X[:, 0].astype(float) + 3.0 * X[:, 1] - X[:, 2])
     problem = bg.Problem(X, y, alpha=1e-3, fit_intercept=True)
     solution = bg.solve(problem, tol=1e-8)
-    exact, rounded = replace(solution), replace(solution)
-    Outcome([problem], [""], [rounded], False).round_to(np.dtype(np.float32), 1e9)
-    lost = rounded.gap - exact.gap
+    outcome = Outcome([problem], [""], [solution], False)
+    outcome.round_to(np.dtype(np.float32), 1e9)
+    lost = outcome.solutions[0].gap - solution.gap
     assert lost > 0
-    exact.gap, exact.status = 10 * lost, "converged"
+    exact = Outcome([problem], [""], [replace(solution, gap=10 * lost, status="converged")], False)
     tol = 10.5 * lost / problem.null_model.objective  # rounded, the gap would be 11 times what is lost
-    assert Outcome([problem], [""], [exact], False).round_to(np.dtype(np.float32), tol) == np.float64
-    assert exact.gap <= tol * problem.null_model.objective
+    assert exact.round_to(np.dtype(np.float32), tol) == np.float64
+    assert exact.solutions[0].gap <= tol * problem.null_model.objective
 
 
 def test_a_start_deep_inside_a_plateau_is_left(rng):
@@ -108,9 +109,9 @@ def test_float32_weights_keep_their_bounds(rng):
 def test_a_false_dual_point_or_objective_is_seen(rng, loss):
     """What the core says of any weights is what NumPy says, and a dual point that is spoilt proves nothing."""
     problem = random_problem(rng, loss, 0.1, fit_intercept=True)
-    model = CpuModel(problem, 1)
+    model = CoreProblem(problem, 1)
     null = problem.null_model
-    engine = model.working_set(0, None, 1e-6, null.objective, null.floor)
+    engine = working_set(model, tol=1e-6, f_null=null.objective, floor=null.floor)
     w = null.full_coef(problem.n_features)
     engine.start(w, null.intercept)
     while engine.objective - engine.dual_value > engine.enough:
@@ -143,7 +144,7 @@ def best_of(problem):
 
 def test_weights_beyond_their_bounds_have_no_objective(rng):
     problem = random_problem(rng, "squared", 0.1, positive=True)
-    engine = CpuModel(problem, 1).working_set(0, None, 1e-6, -1.0)
+    engine = working_set(CoreProblem(problem, 1), tol=1e-6, f_null=-1.0)
     w = np.zeros(problem.n_features)
     engine.start(w, 0.0)
     w[3] = -1e-9

@@ -154,14 +154,14 @@ def judged(case, change):
 
 
 PLANTED = {
-    "gap": (lambda s: setattr(s, "gap", 0.5 * s.gap), "false gap"),
-    "negative gap": (lambda s: setattr(s, "gap", -s.gap), "negative gap"),
-    "weights": (lambda s: setattr(s, "coef", s.coef * 1.01), "false certificate"),
-    "objective": (lambda s: setattr(s, "objective", s.objective * (1 - 1e-9)), "false objective"),
-    "dual point": (lambda s: setattr(s, "dual", s.dual * 1.1), "infeasible dual"),
-    "small dual point": (lambda s: setattr(s, "dual", s.dual * 0.9), "false certificate"),
-    "status": (lambda s: setattr(s, "status", "interrupted"), "status"),
-    "message": (lambda s: setattr(s, "message", "all is well"), "message"),
+    "gap": (lambda s: object.__setattr__(s, "gap", 0.5 * s.gap), "false gap"),
+    "negative gap": (lambda s: object.__setattr__(s, "gap", -s.gap), "negative gap"),
+    "weights": (lambda s: object.__setattr__(s, "coef", s.coef * 1.01), "false certificate"),
+    "objective": (lambda s: object.__setattr__(s, "objective", s.objective * (1 - 1e-9)), "false objective"),
+    "dual point": (lambda s: object.__setattr__(s, "dual", s.dual * 1.1), "infeasible dual"),
+    "small dual point": (lambda s: object.__setattr__(s, "dual", s.dual * 0.9), "false certificate"),
+    "status": (lambda s: object.__setattr__(s, "status", "interrupted"), "status"),
+    "message": (lambda s: object.__setattr__(s, "message", "all is well"), "message"),
     "trace": (
         lambda s: s.trace.records.append(dataclasses.replace(s.trace.records[-1], objective=2 * s.objective)),
         "rise",
@@ -305,9 +305,7 @@ def test_script_shows_the_defect_and_its_case(monkeypatch):
 
     def lie(problem, **options):
         solution = honest(problem, **options)
-        solution.gap = 0.0
-        solution.coef = 0.5 * solution.coef
-        return solution
+        return dataclasses.replace(solution, gap=0.0, coef=0.5 * solution.coef)
 
     monkeypatch.setattr(bg, "solve", lie)
     case = plain_case()

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.io import mmwrite
 
 import blockgreedy as bg
+from blockgreedy.data import cache, formats
 from blockgreedy.data import load as load_function
 
 
@@ -42,14 +43,11 @@ def parquet(tmp_path):
 @pytest.fixture
 def reads(monkeypatch):
     """How often files are really read: a cache that is used does not count."""
-    import sys
-
-    module = sys.modules["blockgreedy.data.loading"]  # the package has the function under that name
     counted = []
     for name in ("read_svmlight", "open_table", "read_mtx"):
-        original = getattr(module, name)
+        original = getattr(formats, name)
         monkeypatch.setattr(
-            module, name, lambda *a, original=original, **k: (counted.append(a[0].name), original(*a, **k))[1]
+            formats, name, lambda *a, original=original, **k: (counted.append(a[0].name), original(*a, **k))[1]
         )
     return counted
 
@@ -167,12 +165,11 @@ def test_a_cache_of_an_unknown_version_or_compression_is_made_anew(svm, reads, a
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(svm, monkeypatch):
-    import sys
 
     def refuse(*_):
         raise PermissionError("read-only")
 
-    monkeypatch.setattr(sys.modules["blockgreedy.data.loading"], "write_npz", refuse)
+    monkeypatch.setattr(cache, "write_npz", refuse)
     with pytest.warns(UserWarning, match=r"a\.svm\.cache\.npz cannot be written: read-only"):
         data = bg.load(svm, cache=True)
     assert data.X.shape == (2, 3)
@@ -307,3 +304,21 @@ def test_other_types_are_refused_for_every_format(svm, parquet, dtype):
     for path in (svm, parquet):
         with pytest.raises(ValueError, match="must be None, float32 or float64"):
             load_function(path, dtype=dtype)
+
+
+def test_a_format_is_one_entry(tmp_path, monkeypatch):
+    def read(file, labelled, dtype):
+        assert (file.suffix, file.compression, labelled, dtype) == (".rows", ".gz", True, np.float32)
+        return bg.Dataset.of_file(file.path, sp.csr_array(np.eye(3)), np.arange(3.0), None)
+
+    rows = formats.Format("rows", (".rows",), read, ("labelled", "dtype"), compressible=(".rows",))
+    monkeypatch.setattr(formats, "READERS", (*formats.READERS, rows))
+    path = tmp_path / "a.rows.gz"
+    path.write_bytes(b"")
+    for _ in range(2):
+        assert bg.load(path, dtype=np.float32, cache=True).X.dtype == np.float32
+    assert cache.cache_of(path).is_file()
+    with pytest.raises(ValueError, match=r"target='y' is for tables, .mtx, .npy only; it does not apply to"):
+        bg.load(path, target="y")
+    with pytest.raises(ValueError, match=r"\.rows \(rows\); svmlight text and .csv and rows also with .gz"):
+        bg.load(tmp_path / "a.words")

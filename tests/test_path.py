@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, lasso_path
 
 import blockgreedy as bg
-import blockgreedy.solvers.path as path_module
+from blockgreedy.solvers.solve import ENGINES
 from conftest import LOSSES, random_design, random_targets
 
 N, P = 80, 40
@@ -159,11 +159,13 @@ def test_columns_that_come_and_go_keep_their_products(options, monkeypatch):
     assert X.nnz < 2 * 64**2
     problem = bg.Problem(X, rng.normal(size=62), loss="squared", alpha=1.0, **options)
     engines = []
-    start = path_module._Run._start
-    monkeypatch.setattr(path_module._Run, "_start", lambda run: (start(run), engines.append(run.engine))[0])
+    make = ENGINES["auto"]
+    monkeypatch.setitem(
+        ENGINES, "auto", lambda *args, **options: engines.append(make(*args, **options)) or engines[-1]
+    )
     path = bg.solve_path(problem, n_alphas=60, tol=1e-9, keep_duals=True)
     assert path.status == "converged"
-    assert engines[-1].n_models_by_products > 20  # of more than 60
+    assert engines[-1].core.n_models_by_products > 20  # of more than 60
     if not options:
         assert len(np.unique(np.concatenate([point.features for point in path.points]))) > 64
     for k, point in enumerate(path.points):
@@ -289,7 +291,7 @@ def test_deviance_and_criteria(rng):
 def test_choice_by_nonzeros(rng):
     path = bg.solve_path(make(rng))
     for k in (0, 5, 17):
-        chosen = path.with_nonzeros(k)
+        chosen = path.index_of_nonzeros(k)
         assert abs(path.nonzeros[chosen] - k) == np.min(np.abs(path.nonzeros - k))
         assert chosen == np.flatnonzero(path.nonzeros == path.nonzeros[chosen])[0]
 
@@ -297,7 +299,7 @@ def test_choice_by_nonzeros(rng):
 def test_refit_has_no_penalty(rng):
     problem = make(rng, dense=True, fit_intercept=True)
     path = bg.solve_path(problem)
-    k = path.with_nonzeros(6)
+    k = path.index_of_nonzeros(6)
     features = path.points[k].features
     design = np.column_stack([problem.X[:, features], np.ones(N)])
     expected = np.linalg.lstsq(design, problem.y, rcond=None)[0]
@@ -308,7 +310,7 @@ def test_refit_has_no_penalty(rng):
 
     problem = make(rng, "logistic", n=300, fit_intercept=True)
     path = bg.solve_path(problem)
-    k = path.with_nonzeros(4)
+    k = path.index_of_nonzeros(4)
     features = path.points[k].features
     model = LogisticRegression(C=np.inf, tol=1e-8).fit(problem.X[:, features], problem.y)
     np.testing.assert_allclose(path.refit(k, tol=1e-9).coef[features], model.coef_[0], rtol=1e-3)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import Lasso
 
 import blockgreedy as bg
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.problem.core_problem import CoreProblem
 from conftest import LOSSES, random_design, random_problem, random_targets
 
 PENALTIES = {
@@ -42,14 +42,14 @@ def test_the_core_s_objective_has_row_weights_and_offset(rng, loss, given):
     options = options if given == "both" else {given: options[given]}
     problem = random_problem(rng, loss, 0.3, **options)
     w = 0.1 * rng.normal(size=40)
-    assert CpuModel(problem, 2).objective(w, problem.X @ w) == pytest.approx(problem.objective(w), rel=1e-13)
+    assert CoreProblem(problem, 2).objective(w, problem.X @ w) == pytest.approx(problem.objective(w), rel=1e-13)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", PENALTIES)
 def test_core_and_numpy_passes_agree(rng, loss, kind):
     problem = random_problem(rng, loss, 0.3, **PENALTIES[kind])
-    model = CpuModel(problem, 2)
+    model = CoreProblem(problem, 2)
     w = np.clip(rng.normal(size=40) * 0.1 * (rng.random(40) < 0.5), problem.penalty.lower, problem.penalty.upper)
     Xw = problem.decision(w)
     theta = problem.loss.deriv(problem.y, Xw) / 60

@@ -113,11 +113,12 @@ def test_trace_holds_the_spectral_radius_of_the_accepted_features(rng):
     problem = random_problem(rng, "logistic", 0.01)
     settings = {"n_blocks": 6, "max_iter": 12, "tol": 0}
     trace = bg.solve(problem, "thread-greedy", trace_iters=1, trace_spectral_radius=True, **settings).trace
-    from blockgreedy.backends.cpu import CpuModel
+    from blockgreedy.backends.cpu import block_greedy
+    from blockgreedy.problem.core_problem import CoreProblem
     from blockgreedy.solvers.options import FamilyOptions
 
     partition = bg.make_partition(problem.X, n_blocks=6)
-    engine = CpuModel(problem, 1).block_greedy(partition, FamilyOptions(6, 6))
+    engine = block_greedy(CoreProblem(problem, 1), partition, FamilyOptions(6, 6))
     expected = [np.nan]
     for _ in range(12):
         engine.run(1, 10.0)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.backends.cpu import block_greedy
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.options import FamilyOptions
 from conftest import random_design, random_problem
 
@@ -159,7 +160,7 @@ def test_accepting_more_than_a_block_holds_accepts_all_of_it(problem):
 
 def test_a_solver_whose_weights_were_released_says_so(problem):
     partition = bg.make_partition(problem.X, n_blocks=4)
-    engine = CpuModel(problem, 1).block_greedy(partition, FamilyOptions(4, 4))
+    engine = block_greedy(CoreProblem(problem, 1), partition, FamilyOptions(4, 4))
     engine.release_weights()
     for use in (lambda: engine.run(1, 1.0), lambda: engine.coef, engine.objective, lambda: engine.update_with([0])):
         with pytest.raises(RuntimeError, match="weights of this solver were released"):

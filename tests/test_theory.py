@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import blockgreedy as bg
 from blockgreedy import _core
-from blockgreedy.backends.cpu import core_matrix
 from blockgreedy.partitions.spectrum import UnitColumns, best_of_blocks
 from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter, rate_bound, rho_block, spectral_radius
 from blockgreedy.problem.columns import as_columns
+from blockgreedy.problem.passes import core_matrix
 
 
 def unit_columns(X, center):

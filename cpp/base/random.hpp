@@ -52,7 +52,7 @@ inline Random stream(std::uint64_t seed, std::uint64_t index) {
 class SubsetSampler {
  public:
   void draw(Random& random, std::int64_t m, std::int64_t k, std::vector<std::int32_t>& out) {
-    out.resize(static_cast<std::size_t>(k));
+    out.resize(k);
     if (k == 1) {
       out[0] = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(m)));
       return;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/threads.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 
 namespace blockgreedy {
 
@@ -21,9 +21,8 @@ class Rows {
   template <class F>
   double sum(std::int64_t cost, F&& f) const {
     std::array<double, 64> partial{};
-    team_->for_work(slices_.count(), n_rows_ * cost, [&](std::int64_t slice) {
-      partial[static_cast<std::size_t>(slice)] = f(slices_.begin(slice), slices_.end(slice));
-    });
+    team_->for_work(slices_.count(), n_rows_ * cost,
+                    [&](std::int64_t slice) { partial[slice] = f(slices_.begin(slice), slices_.end(slice)); });
     double sum = 0;
     for (double v : partial) sum += v;
     return sum;
@@ -45,7 +44,7 @@ class Rows {
       std::array<double, 8> sums{};  // side by side: one sum would wait for itself
       std::int64_t i = begin;
       for (; i + 8 <= end; i += 8) {
-        for (std::int64_t k = 0; k < 8; ++k) sums[static_cast<std::size_t>(k)] += a[i + k] * b[i + k];
+        for (std::int64_t k = 0; k < 8; ++k) sums[k] += a[i + k] * b[i + k];
       }
       return std::inner_product(a + i, a + end, b + i, std::accumulate(sums.begin(), sums.end(), 0.0));
     });

@@ -59,7 +59,7 @@ ThreadTeam::~ThreadTeam() {
 
 // Threads start with the first job that is large enough to share: a small problem never pays for them.
 void ThreadTeam::start() {
-  workers_.reserve(static_cast<std::size_t>(n_threads_ - 1));
+  workers_.reserve(n_threads_ - 1);
   for (int executor = 1; executor < n_threads_; ++executor) {
     workers_.emplace_back([this, executor] { serve(executor); });
   }

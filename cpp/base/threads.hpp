@@ -35,6 +35,7 @@ class ThreadTeam {
 
   // Calls f(part, executor) for every part in 0..n_parts-1; executor is in 0..size()-1 and is never shared
   // by two parts at the same time. After a stop was asked for, parts not yet begun are left out.
+  // f must not throw: an exception that leaves a part which threads share ends the process (std::terminate).
   template <class F>
   void for_each(std::int64_t n_parts, F&& f) {
     run_all(n_parts, f, true);
@@ -57,7 +58,7 @@ class ThreadTeam {
   }
 
  private:
-  using Body = void (*)(void*, std::int64_t, int);
+  using Body = void (*)(void*, std::int64_t, int) noexcept;
   static constexpr std::int64_t max_parts = (1 << 20) - 1;  // what the ticket can count
 
   template <class F>
@@ -73,7 +74,7 @@ class ThreadTeam {
       auto shifted = [&f, base](std::int64_t part, int executor) { f(base + part, executor); };
       run(
           n_parts - base < max_parts ? n_parts - base : max_parts,
-          [](void* context, std::int64_t part, int executor) {
+          [](void* context, std::int64_t part, int executor) noexcept {
             (*static_cast<decltype(shifted)*>(context))(part, executor);
           },
           &shifted, stoppable);

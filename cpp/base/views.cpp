@@ -19,12 +19,12 @@ Fault entries_fault(const CscView<T>& view, std::int64_t begin, std::int64_t end
   const RowNumbers rows = kernels().row_numbers(view.indices + before, end - before);
   falls += rows.falls;
   if (rows.lowest < 0 || rows.highest >= view.n_rows) return row_range;
-  return all_finite(view.data + begin, end - begin) ? none : not_finite;
+  return kernels().of(view.data).all_finite(view.data + begin, end - begin) ? none : not_finite;
 }
 
 template <class T>
 Fault entries_fault(const DenseView<T>& view, std::int64_t begin, std::int64_t end, std::int64_t&) {
-  return all_finite(view.data + begin, end - begin) ? none : not_finite;
+  return kernels().of(view.data).all_finite(view.data + begin, end - begin) ? none : not_finite;
 }
 
 // In how many places the row numbers do not rise only because a new column begins.
@@ -68,13 +68,12 @@ const char* describe_fault(const Matrix& matrix, ThreadTeam& team) {
         } else if (n > 0) {
           // Checking is little more than reading: below some megabytes a second thread takes longer to start.
           const std::int64_t n_parts = n < (1 << 22) ? 1 : 4 * team.size();
-          std::vector<Fault> faults(static_cast<std::size_t>(n_parts), none);
+          std::vector<Fault> faults(n_parts, none);
           std::vector<std::int64_t> falls(faults.size());  // all of them, less those that are in order
           team.for_each(n_parts, [&](std::int64_t part, int) {
-            const auto at = static_cast<std::size_t>(part);
             const std::int64_t begin = n * part / n_parts, end = n * (part + 1) / n_parts;
-            faults[at] = entries_fault(view, begin, end, falls[at]);
-            falls[at] -=
+            faults[part] = entries_fault(view, begin, end, falls[part]);
+            falls[part] -=
                 falls_between_columns(view, view.n_cols * part / n_parts, view.n_cols * (part + 1) / n_parts);
           });
           if (std::accumulate(falls.begin(), falls.end(), std::int64_t{0}) > 0) worst = unsorted;

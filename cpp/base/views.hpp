@@ -105,20 +105,20 @@ const char* describe_fault(const Matrix& matrix, ThreadTeam& team);
 // Cuts 0..n_cols into runs of about equal cost, where a column costs its nonzeros plus two.
 template <class View>
 std::vector<std::int64_t> equal_nonzero_cuts(const View& view, std::int64_t n_parts) {
-  std::vector<std::int64_t> cuts(static_cast<std::size_t>(n_parts) + 1);
+  std::vector<std::int64_t> cuts(n_parts + 1);
   const auto cost_before = [&](std::int64_t j) { return view.start(j) + 2 * j; };
   const std::int64_t total = cost_before(view.n_cols);
   cuts.front() = 0;
   cuts.back() = view.n_cols;
   for (std::int64_t part = 1; part < n_parts; ++part) {
     const std::int64_t target = total / n_parts * part;
-    std::int64_t low = cuts[static_cast<std::size_t>(part - 1)], high = view.n_cols;
+    std::int64_t low = cuts[part - 1], high = view.n_cols;
     while (low < high) {
       const std::int64_t mid = low + (high - low) / 2;
       if (cost_before(mid) < target) low = mid + 1;
       else high = mid;
     }
-    cuts[static_cast<std::size_t>(part)] = low;
+    cuts[part] = low;
   }
   return cuts;
 }

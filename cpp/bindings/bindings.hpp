@@ -33,6 +33,12 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> give_away(std::vector<T>&& values) {
   return {kept->data(), {kept->size()}, owner};
 }
 
+// A read-only view of memory that `owner` keeps alive.
+inline nb::ndarray<nb::numpy, const double, nb::ndim<1>> view_of(const std::vector<double>& values,
+                                                                 nb::handle owner) {
+  return {values.data(), {values.size()}, owner};
+}
+
 // Hears Ctrl-C (any Python signal handler) from inside the core without holding the GIL meanwhile.
 class SignalHook {
  public:
@@ -44,7 +50,7 @@ class SignalHook {
     }
     return interrupted_;
   }
-  // With the GIL held: true if it was Ctrl-C; any other exception of a handler is raised here.
+  // With the GIL matrix: true if it was Ctrl-C; any other exception of a handler is raised here.
   bool take() {
     if (!interrupted_) return false;
     interrupted_ = false;
@@ -60,19 +66,19 @@ class SignalHook {
   PyObject *type_ = nullptr, *value_ = nullptr, *traceback_ = nullptr;
 };
 
-// A matrix and the arrays it looks at.
-struct HeldMatrix {
-  Matrix matrix;
+// A view of a matrix, and the Python arrays that own its memory.
+struct PyMatrix {
+  Matrix view;
   std::vector<nb::object> arrays;
 
   std::int64_t n_rows() const {
-    return std::visit([](const auto& v) { return v.n_rows; }, matrix);
+    return std::visit([](const auto& v) { return v.n_rows; }, view);
   }
   std::int64_t n_cols() const {
-    return std::visit([](const auto& v) { return v.n_cols; }, matrix);
+    return std::visit([](const auto& v) { return v.n_cols; }, view);
   }
   std::int64_t n_nonzeros() const {
-    return std::visit([](const auto& v) { return v.n_nonzeros(); }, matrix);
+    return std::visit([](const auto& v) { return v.n_nonzeros(); }, view);
   }
 };
 
@@ -98,7 +104,10 @@ void with_team(int n_threads, F&& f) {
   }
 }
 
-void bind_data(nb::module_& m);    // partitions and generators
+void bind_problem(nb::module_& m);
+void bind_block_greedy(nb::module_& m);
+void bind_working_set(nb::module_& m);
+void bind_data(nb::module_& m);    // partitions, file formats and generators
 void bind_theory(nb::module_& m);  // what the theory asks of a matrix
 
 }  // namespace blockgreedy

@@ -34,22 +34,22 @@ void bind_partition(nb::module_& m) {
       "n_features"_a, "n_blocks"_a, "seed"_a);
   m.def(
       "cluster_features",
-      [](const HeldMatrix& held, std::int64_t n_blocks, int n_threads) {
-        if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+      [](const PyMatrix& matrix, std::int64_t n_blocks, int n_threads) {
+        if (n_blocks < 1 || n_blocks > matrix.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
         std::vector<std::int32_t> block_of;
-        with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(held.matrix, n_blocks, team); });
+        with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(matrix.view, n_blocks, team); });
         return give_away(std::move(block_of));
       },
       "matrix"_a, "n_blocks"_a, "n_threads"_a);
   m.def(
       "balance_features",
-      [](const HeldMatrix& held, std::optional<Vector<float>> target, std::int64_t n_blocks, std::uint64_t seed,
+      [](const PyMatrix& matrix, std::optional<Vector<float>> target, std::int64_t n_blocks, std::uint64_t seed,
          int n_threads) {
-        if (n_blocks < 1 || n_blocks > held.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
-        if (target) check_size("target", target->size(), held.n_rows());
+        if (n_blocks < 1 || n_blocks > matrix.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+        if (target) check_size("target", target->size(), matrix.n_rows());
         std::vector<std::int32_t> block_of;
         with_team(n_threads, [&](ThreadTeam& team) {
-          block_of = balance_features(held.matrix, target ? target->data() : nullptr, n_blocks, seed, team);
+          block_of = balance_features(matrix.view, target ? target->data() : nullptr, n_blocks, seed, team);
         });
         return give_away(std::move(block_of));
       },
@@ -149,16 +149,16 @@ void bind_generators(nb::module_& m) {
       "indices"_a.noconvert(), "data"_a.noconvert(), "labels"_a.noconvert(), "n_threads"_a);
 }
 
-// Text, kept alive by the object that looks at it.
-struct HeldText {
+// Text, and the array that owns its memory.
+struct PyText {
   nb::object array;
   SvmlightText text;
 };
 
 template <class T>
-nb::object parse(HeldText& held, Buffer<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<T> data,
+nb::object parse(PyText& self, Buffer<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<T> data,
                  Buffer<double> labels, int base, bool strict, int n_threads) {
-  SvmlightText& text = held.text;
+  SvmlightText& text = self.text;
   check_size("indptr", indptr.size(), text.max_rows() + 1);
   check_size("indices", indices.size(), text.max_entries());
   check_size("data", data.size(), text.max_entries());
@@ -172,31 +172,31 @@ nb::object parse(HeldText& held, Buffer<std::int64_t> indptr, Buffer<std::int32_
 }
 
 template <class T>
-void bind_parse(nb::class_<HeldText>& text) {
+void bind_parse(nb::class_<PyText>& text) {
   text.def("parse", &parse<T>, "indptr"_a.noconvert(), "indices"_a.noconvert(), "data"_a.noconvert(),
            "labels"_a.noconvert(), "base"_a, "strict"_a, "n_threads"_a,
            "Once. None, or the first fault: (line, column, what was expected, what was found).");
 }
 
 void bind_svmlight(nb::module_& m) {
-  nb::class_<HeldText> text(m, "SvmlightText");
+  nb::class_<PyText> text(m, "SvmlightText");
   text.def(
       "__init__",
-      [](HeldText* self, Vector<std::uint8_t> bytes, int n_threads) {
+      [](PyText* self, Vector<std::uint8_t> bytes, int n_threads) {
         const auto* begin = reinterpret_cast<const char*>(bytes.data());
         with_team(n_threads, [&](ThreadTeam& team) {
-          new (self) HeldText{nb::object(), SvmlightText(begin, static_cast<std::int64_t>(bytes.size()), team)};
+          new (self) PyText{nb::object(), SvmlightText(begin, static_cast<std::int64_t>(bytes.size()), team)};
         });
         self->array = nb::cast(bytes);
       },
       "text"_a.noconvert(), "n_threads"_a);
-  text.def_prop_ro("max_rows", [](const HeldText& t) { return t.text.max_rows(); });
-  text.def_prop_ro("max_entries", [](const HeldText& t) { return t.text.max_entries(); });
-  text.def_prop_ro("lines", [](const HeldText& t) { return t.text.lines(); });
-  text.def_prop_ro("rows", [](const HeldText& t) { return t.text.rows(); });
-  text.def_prop_ro("entries", [](const HeldText& t) { return t.text.entries(); });
-  text.def_prop_ro("smallest", [](const HeldText& t) { return t.text.smallest(); });
-  text.def_prop_ro("largest", [](const HeldText& t) { return t.text.largest(); });
+  text.def_prop_ro("max_rows", [](const PyText& t) { return t.text.max_rows(); });
+  text.def_prop_ro("max_entries", [](const PyText& t) { return t.text.max_entries(); });
+  text.def_prop_ro("lines", [](const PyText& t) { return t.text.lines(); });
+  text.def_prop_ro("rows", [](const PyText& t) { return t.text.rows(); });
+  text.def_prop_ro("entries", [](const PyText& t) { return t.text.entries(); });
+  text.def_prop_ro("smallest", [](const PyText& t) { return t.text.smallest(); });
+  text.def_prop_ro("largest", [](const PyText& t) { return t.text.largest(); });
   bind_parse<float>(text);
   bind_parse<double>(text);
 }
@@ -229,28 +229,28 @@ std::vector<TableColumn> table_columns(const std::vector<nb::object>& arrays, co
 void check_crosses(const std::vector<TableColumn>& columns, const std::vector<CrossedColumns>& crosses) {
   for (const CrossedColumns& crossed : crosses) {
     for (const std::int32_t k : crossed) {
-      if (k < 0 || k >= static_cast<std::int32_t>(columns.size()) || !columns[static_cast<std::size_t>(k)].codes) {
+      if (k < 0 || k >= static_cast<std::int32_t>(columns.size()) || !columns[k].codes) {
         throw std::invalid_argument("crosses must name columns of codes");
       }
     }
   }
 }
 
-// A table, and the arrays it looks at.
-struct HeldTable {
+// A table, and the arrays that own its memory.
+struct PyTable {
   std::vector<nb::object> arrays;
   TableRows rows;
 };
 
 template <class T>
-nb::object fill_table(const HeldTable& held, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices,
-                      Buffer<T> data, int n_threads) {
-  check_size("indptr", indptr.size(), held.rows.n_rows() + 1);
-  check_size("indices", indices.size(), indptr.data()[held.rows.n_rows()]);
-  check_size("data", data.size(), indptr.data()[held.rows.n_rows()]);
+nb::object fill_table(const PyTable& self, Vector<std::int64_t> indptr, Buffer<std::int32_t> indices, Buffer<T> data,
+                      int n_threads) {
+  check_size("indptr", indptr.size(), self.rows.n_rows() + 1);
+  check_size("indices", indices.size(), indptr.data()[self.rows.n_rows()]);
+  check_size("data", data.size(), indptr.data()[self.rows.n_rows()]);
   std::vector<std::int64_t> unknown;
   with_team(n_threads,
-            [&](ThreadTeam& team) { unknown = held.rows.fill(indptr.data(), indices.data(), data.data(), team); });
+            [&](ThreadTeam& team) { unknown = self.rows.fill(indptr.data(), indices.data(), data.data(), team); });
   return nb::cast(give_away(std::move(unknown)));
 }
 
@@ -270,10 +270,10 @@ void bind_tables(nb::module_& m) {
       },
       "n_rows"_a, "codes"_a, "widths"_a, "crosses"_a, "min_count"_a, "n_threads"_a,
       "For each cross the keys, ascending, of the combinations that at least min_count rows have.");
-  nb::class_<HeldTable> table(m, "TableRows");
+  nb::class_<PyTable> table(m, "TableRows");
   table.def(
       "__init__",
-      [](HeldTable* self, std::int64_t n_rows, const std::vector<nb::object>& columns,
+      [](PyTable* self, std::int64_t n_rows, const std::vector<nb::object>& columns,
          const std::vector<std::int64_t>& widths, const std::vector<CrossedColumns>& crosses,
          const std::vector<Vector<std::int64_t>>& keys) {
         std::vector<TableColumn> taken = table_columns(columns, widths, n_rows);
@@ -283,17 +283,17 @@ void bind_tables(nb::module_& m) {
         for (std::size_t k = 0; k < crosses.size(); ++k) {
           made.push_back({crosses[k], keys[k].data(), static_cast<std::int64_t>(keys[k].size())});
         }
-        new (self) HeldTable{columns, TableRows(std::move(taken), n_rows, made)};
+        new (self) PyTable{columns, TableRows(std::move(taken), n_rows, made)};
       },
       "n_rows"_a, "columns"_a, "widths"_a, "crosses"_a, "keys"_a,
       "Columns are float64 numbers or int32 codes; widths count the features of each.");
-  table.def_prop_ro("n_features", [](const HeldTable& t) { return t.rows.n_features(); });
+  table.def_prop_ro("n_features", [](const PyTable& t) { return t.rows.n_features(); });
   table.def(
       "count",
-      [](const HeldTable& held, Buffer<std::int64_t> indptr, bool single, int n_threads) {
-        check_size("indptr", indptr.size(), held.rows.n_rows() + 1);
+      [](const PyTable& self, Buffer<std::int64_t> indptr, bool single, int n_threads) {
+        check_size("indptr", indptr.size(), self.rows.n_rows() + 1);
         with_team(n_threads, [&](ThreadTeam& team) {
-          single ? held.rows.count<float>(indptr.data(), team) : held.rows.count<double>(indptr.data(), team);
+          single ? self.rows.count<float>(indptr.data(), team) : self.rows.count<double>(indptr.data(), team);
         });
       },
       "indptr"_a.noconvert(), "single"_a, "n_threads"_a, "Where rows begin; single: entries will be float32.");

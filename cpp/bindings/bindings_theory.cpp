@@ -30,14 +30,14 @@ bool is_float64(const Matrix& matrix) {
 
 using Numbers = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 
-std::tuple<Numbers, Numbers, Numbers> cross_products_of(const HeldMatrix& columns, const HeldMatrix& rows,
+std::tuple<Numbers, Numbers, Numbers> cross_products_of(const PyMatrix& columns, const PyMatrix& rows,
                                                         std::optional<Vector<double>> tilt,
                                                         Vector<std::int32_t> block_of, std::int64_t n_blocks,
                                                         Vector<std::int32_t> seeds, int n_threads) {
   const BlockOf blocks = checked_blocks(block_of, n_blocks, columns.n_cols());
-  const bool sparse = std::holds_alternative<CscView<double>>(columns.matrix);
-  if (!is_float64(columns.matrix)) throw std::invalid_argument("columns must be float64");
-  if (sparse && (!std::holds_alternative<CscView<double>>(rows.matrix) || rows.n_cols() != columns.n_rows() ||
+  const bool sparse = std::holds_alternative<CscView<double>>(columns.view);
+  if (!is_float64(columns.view)) throw std::invalid_argument("columns must be float64");
+  if (sparse && (!std::holds_alternative<CscView<double>>(rows.view) || rows.n_cols() != columns.n_rows() ||
                  rows.n_rows() != columns.n_cols())) {
     throw std::invalid_argument("rows must be the transpose of columns");
   }
@@ -48,10 +48,77 @@ std::tuple<Numbers, Numbers, Numbers> cross_products_of(const HeldMatrix& column
   }
   CrossProducts found;
   with_team(n_threads, [&](ThreadTeam& team) {
-    const UnitMatrix unit{columns.matrix, rows.matrix, tilt ? tilt->data() : nullptr};
+    const UnitMatrix unit{columns.view, rows.view, tilt ? tilt->data() : nullptr};
     found = cross_products(unit, blocks, {seeds.data(), seeds.size()}, team);
   });
   return {give_away(std::move(found.largest)), give_away(std::move(found.sums)), give_away(std::move(found.between))};
+}
+
+nb::ndarray<nb::numpy, std::int32_t, nb::ndim<1>> blocks_touched_of(const PyMatrix& matrix,
+                                                                    Vector<std::int32_t> block_of,
+                                                                    std::int64_t n_blocks, int n_threads) {
+  const BlockOf blocks = checked_blocks(block_of, n_blocks, matrix.n_cols());
+  std::vector<std::int32_t> counts;
+  with_team(n_threads, [&](ThreadTeam& team) { counts = blocks_touched(matrix.view, blocks, team); });
+  return give_away(std::move(counts));
+}
+
+Numbers weighted_squares_of(const PyMatrix& matrix, std::optional<Vector<double>> weights, int n_threads) {
+  if (weights) check_size("weights", weights->size(), matrix.n_rows());
+  std::vector<double> sums;
+  with_team(n_threads, [&](ThreadTeam& team) {
+    sums = weighted_squares(matrix.view, weights ? weights->data() : nullptr, team);
+  });
+  return give_away(std::move(sums));
+}
+
+Numbers column_scales_of(const PyMatrix& matrix, std::optional<Vector<double>> row_weights, bool centred,
+                         int n_threads) {
+  if (row_weights) check_size("row_weights", row_weights->size(), matrix.n_rows());
+  std::vector<double> scales;
+  with_team(n_threads, [&](ThreadTeam& team) {
+    scales = column_scales(matrix.view, row_weights ? row_weights->data() : nullptr, centred, team);
+  });
+  return give_away(std::move(scales));
+}
+
+Numbers column_products_of(const PyMatrix& matrix, Vector<double> r, int n_threads) {
+  check_size("r", r.size(), matrix.n_rows());
+  std::vector<double> products(matrix.n_cols());
+  with_team(n_threads, [&](ThreadTeam& team) { column_products(matrix.view, r.data(), products.data(), team); });
+  return give_away(std::move(products));
+}
+
+Numbers combine_columns_of(const PyMatrix& matrix, Vector<double> w) {
+  check_size("w", w.size(), matrix.n_cols());
+  std::vector<double> Xw(matrix.n_rows());
+  {
+    nb::gil_scoped_release release;
+    predict(matrix.view, w.data(), Xw.data());
+  }
+  return give_away(std::move(Xw));
+}
+
+Numbers combine_some_columns_of(const PyMatrix& matrix, Vector<std::int32_t> features, Vector<double> values) {
+  check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+  for (std::size_t k = 0; k < features.size(); ++k) {
+    if (features.data()[k] < 0 || features.data()[k] >= matrix.n_cols()) {
+      throw std::invalid_argument("features must lie in 0..n_cols-1");
+    }
+  }
+  std::vector<double> Xw(matrix.n_rows());
+  {
+    nb::gil_scoped_release release;
+    std::visit(
+        [&](const auto& view) {
+          for (std::size_t k = 0; k < features.size(); ++k) {
+            const double weight = values.data()[k];
+            view.for_each_nonzero(features.data()[k], [&](std::int32_t row, double x) { Xw[row] += weight * x; });
+          }
+        },
+        matrix.view);
+  }
+  return give_away(std::move(Xw));
 }
 
 }  // namespace
@@ -59,85 +126,13 @@ std::tuple<Numbers, Numbers, Numbers> cross_products_of(const HeldMatrix& column
 void bind_theory(nb::module_& m) {
   m.def("cross_products", &cross_products_of, "columns"_a, "rows"_a, "tilt"_a.none(), "block_of"_a.noconvert(),
         "n_blocks"_a, "seeds"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "blocks_touched",
-      [](const HeldMatrix& held, Vector<std::int32_t> block_of, std::int64_t n_blocks, int n_threads) {
-        const BlockOf blocks = checked_blocks(block_of, n_blocks, held.n_cols());
-        std::vector<std::int32_t> counts;
-        with_team(n_threads, [&](ThreadTeam& team) { counts = blocks_touched(held.matrix, blocks, team); });
-        return give_away(std::move(counts));
-      },
-      "matrix"_a, "block_of"_a.noconvert(), "n_blocks"_a, "n_threads"_a);
-  m.def(
-      "weighted_squares",
-      [](const HeldMatrix& held, std::optional<Vector<double>> weights, int n_threads) {
-        if (weights) check_size("weights", weights->size(), held.n_rows());
-        std::vector<double> sums;
-        with_team(n_threads, [&](ThreadTeam& team) {
-          sums = weighted_squares(held.matrix, weights ? weights->data() : nullptr, team);
-        });
-        return give_away(std::move(sums));
-      },
-      "matrix"_a, "weights"_a.none(), "n_threads"_a);
-  m.def(
-      "column_scales",
-      [](const HeldMatrix& held, std::optional<Vector<double>> row_weights, bool centred, int n_threads) {
-        if (row_weights) check_size("row_weights", row_weights->size(), held.n_rows());
-        std::vector<double> scales;
-        with_team(n_threads, [&](ThreadTeam& team) {
-          scales = column_scales(held.matrix, row_weights ? row_weights->data() : nullptr, centred, team);
-        });
-        return give_away(std::move(scales));
-      },
-      "matrix"_a, "row_weights"_a.none(), "centred"_a, "n_threads"_a);
-  m.def(
-      "column_products",
-      [](const HeldMatrix& held, Vector<double> r, int n_threads) {
-        check_size("r", r.size(), held.n_rows());
-        std::vector<double> products(static_cast<std::size_t>(held.n_cols()));
-        with_team(n_threads,
-                  [&](ThreadTeam& team) { column_products(held.matrix, r.data(), products.data(), team); });
-        return give_away(std::move(products));
-      },
-      "matrix"_a, "r"_a.noconvert(), "n_threads"_a);
-  m.def(
-      "combine_columns",
-      [](const HeldMatrix& held, Vector<double> w) {
-        check_size("w", w.size(), held.n_cols());
-        std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
-        {
-          nb::gil_scoped_release release;
-          predict(held.matrix, w.data(), Xw.data());
-        }
-        return give_away(std::move(Xw));
-      },
-      "matrix"_a, "w"_a.noconvert());
-  m.def(
-      "combine_some_columns",
-      [](const HeldMatrix& held, Vector<std::int32_t> features, Vector<double> values) {
-        check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
-        for (std::size_t k = 0; k < features.size(); ++k) {
-          if (features.data()[k] < 0 || features.data()[k] >= held.n_cols()) {
-            throw std::invalid_argument("features must lie in 0..n_cols-1");
-          }
-        }
-        std::vector<double> Xw(static_cast<std::size_t>(held.n_rows()));
-        {
-          nb::gil_scoped_release release;
-          std::visit(
-              [&](const auto& view) {
-                for (std::size_t k = 0; k < features.size(); ++k) {
-                  const double weight = values.data()[k];
-                  view.for_each_nonzero(features.data()[k], [&](std::int32_t row, double x) {
-                    Xw[static_cast<std::size_t>(row)] += weight * x;
-                  });
-                }
-              },
-              held.matrix);
-        }
-        return give_away(std::move(Xw));
-      },
-      "matrix"_a, "features"_a.noconvert(), "values"_a.noconvert(), "Σ over the features of values_k x_j.");
+  m.def("blocks_touched", &blocks_touched_of, "matrix"_a, "block_of"_a.noconvert(), "n_blocks"_a, "n_threads"_a);
+  m.def("weighted_squares", &weighted_squares_of, "matrix"_a, "weights"_a.none(), "n_threads"_a);
+  m.def("column_scales", &column_scales_of, "matrix"_a, "row_weights"_a.none(), "centred"_a, "n_threads"_a);
+  m.def("column_products", &column_products_of, "matrix"_a, "r"_a.noconvert(), "n_threads"_a);
+  m.def("combine_columns", &combine_columns_of, "matrix"_a, "w"_a.noconvert());
+  m.def("combine_some_columns", &combine_some_columns_of, "matrix"_a, "features"_a.noconvert(),
+        "values"_a.noconvert(), "Σ over the features of values_k x_j.");
 }
 
 }  // namespace blockgreedy

@@ -66,8 +66,7 @@ inline DecimalFault read_decimal(const char*& p, const char* readable, double& v
   // Both the mantissa and the power of ten are exact, so one rounding happens: the right one.
   if (n_digits <= 19 && mantissa <= (1ULL << 53) && exponent >= -22 && exponent <= 22) {
     const auto whole = static_cast<double>(mantissa);
-    value = exponent < 0 ? whole / powers[static_cast<std::size_t>(-exponent)]
-                         : whole * powers[static_cast<std::size_t>(exponent)];
+    value = exponent < 0 ? whole / powers[-exponent] : whole * powers[exponent];
   } else {
     const auto [end, error] = std::from_chars(unsigned_part, q, value);
     if (error == std::errc::result_out_of_range) {

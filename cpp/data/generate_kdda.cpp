@@ -112,8 +112,8 @@ void draw_values(Random& random, std::int64_t count, float* values) {
 void add_squares(const std::int32_t* rows, const float* values, std::int64_t count, Counters& squares) {
   constexpr std::int64_t ahead = 16;
   for (std::int64_t k = 0; k < count; ++k) {
-    if (k + ahead < count) __builtin_prefetch(&squares[at(rows[k + ahead])], 1);
-    squares[at(rows[k])].fetch_add(static_cast<std::uint32_t>(values[k] * values[k]), std::memory_order_relaxed);
+    if (k + ahead < count) __builtin_prefetch(&squares[rows[k + ahead]], 1);
+    squares[rows[k]].fetch_add(static_cast<std::uint32_t>(values[k] * values[k]), std::memory_order_relaxed);
   }
 }
 
@@ -121,8 +121,8 @@ std::vector<float> inverse_norms(const Counters& squares, ThreadTeam& team) {
   std::vector<float> inverse(squares.size());
   for_ranges(team, static_cast<std::int64_t>(squares.size()), 16384, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      const std::uint32_t square = squares[at(i)].load(std::memory_order_relaxed);
-      inverse[at(i)] = square ? static_cast<float>(1 / std::sqrt(static_cast<double>(square))) : 0.0F;
+      const std::uint32_t square = squares[i].load(std::memory_order_relaxed);
+      inverse[i] = square ? static_cast<float>(1 / std::sqrt(static_cast<double>(square))) : 0.0F;
     }
   });
   return inverse;
@@ -136,11 +136,11 @@ std::vector<double> kdda_scores(const KddaShape& shape, const CscView<float>& X,
                                [&](std::int64_t) { return random.next() & 1 ? 1.0 : -1.0; });
   const Shuffle column_of_rank(shape.n_features, derive(shape.seed, shuffle_columns));
   for (auto& entry : model) entry.index = column_of_rank(entry.index);
-  std::vector<double> scores(at(shape.n_samples));
+  std::vector<double> scores(shape.n_samples);
   for_ranges(team, shape.n_samples, 16384, [&](std::int64_t first, std::int64_t last) {
     for (const auto& entry : model) {
       X.for_each_nonzero(entry.index, first, last,
-                         [&](std::int32_t i, double value) { scores[at(i)] += entry.weight * value; });
+                         [&](std::int32_t i, double value) { scores[i] += entry.weight * value; });
     }
   });
   return scores;
@@ -159,7 +159,7 @@ void draw_labels(const std::vector<double>& scores, std::uint64_t seed, std::int
   const double deviation = std::sqrt(std::max(squares / static_cast<double>(n) - mean * mean, 1e-12));
   for_ranges(team, n, 16384, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      const double margin = 1 + 4 * (scores[at(i)] - mean) / deviation;
+      const double margin = 1 + 4 * (scores[i] - mean) / deviation;
       const double positive = 1 / (1 + std::exp(-margin));
       labels[i] = stream(seed, static_cast<std::uint64_t>(i)).uniform() <= positive ? 1 : -1;
     }
@@ -185,9 +185,9 @@ void kdda_fill(const KddaShape& shape, const std::int64_t* indptr, std::int32_t*
   const std::int64_t n_parts = X.n_nonzeros() < min_parallel_work ? 1 : 1024;
   const auto cuts = equal_nonzero_cuts(X, n_parts);
   const std::uint64_t seed = derive(shape.seed, contents);
-  Counters squares(at(shape.n_samples));
+  Counters squares(shape.n_samples);
   team.for_each(n_parts, [&](std::int64_t part, int) {
-    const std::int64_t first = cuts[at(part)], last = cuts[at(part + 1)];
+    const std::int64_t first = cuts[part], last = cuts[part + 1];
     for (std::int64_t j = first; j < last; ++j) {
       Random random = stream(seed, static_cast<std::uint64_t>(j));
       const std::int64_t start = indptr[j], count = indptr[j + 1] - start;
@@ -198,7 +198,7 @@ void kdda_fill(const KddaShape& shape, const std::int64_t* indptr, std::int32_t*
   });
   const auto inverse = inverse_norms(squares, team);
   for_ranges(team, X.n_nonzeros(), min_parallel_work, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t k = first; k < last; ++k) data[k] *= inverse[at(indices[k])];
+    for (std::int64_t k = first; k < last; ++k) data[k] *= inverse[indices[k]];
   });
   if (!team.stopped()) draw_labels(kdda_scores(shape, X, team), derive(shape.seed, noise), labels, team);
 }

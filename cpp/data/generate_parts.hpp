@@ -19,8 +19,6 @@ enum Purpose : std::uint64_t { shuffle_columns = 1, contents, true_model, noise,
 
 inline std::uint64_t derive(std::uint64_t seed, Purpose purpose) { return stream(seed, purpose).next(); }
 
-inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 inline double exponential(Random& random) { return -std::log(random.uniform()); }
 
 inline double normal(Random& random) {  // Box and Muller

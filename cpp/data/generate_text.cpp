@@ -49,7 +49,7 @@ struct Vocabulary {
 // document before the parallel region; a row uses (and clears) only the part of the table it needs.
 class Document {
  public:
-  explicit Document(std::int64_t longest) : table_(table_size(longest)), entries_(at(longest)) {}
+  explicit Document(std::int64_t longest) : table_(table_size(longest)), entries_(longest) {}
 
   void clear(std::int64_t length) {
     mask_ = table_size(length) - 1;
@@ -60,14 +60,14 @@ class Document {
   void add(std::int64_t term) {
     std::size_t slot = (static_cast<std::uint32_t>(term) * 0x9e3779b9U >> 7) & mask_;
     for (; table_[slot] >= 0; slot = (slot + 1) & mask_) {
-      auto& entry = entries_[at(table_[slot])];
+      auto& entry = entries_[table_[slot]];
       if (static_cast<std::int64_t>(entry >> 32) == term) {
         ++entry;
         return;
       }
     }
     table_[slot] = static_cast<std::int32_t>(size_);
-    entries_[at(size_++)] = (static_cast<std::uint64_t>(term) << 32) | 1;
+    entries_[size_++] = (static_cast<std::uint64_t>(term) << 32) | 1;
   }
 
   std::int64_t size() const { return size_; }
@@ -76,7 +76,7 @@ class Document {
   void write(std::int32_t* terms, float* values) {
     std::sort(entries_.begin(), entries_.begin() + size_);
     for (std::int64_t k = 0; k < size_; ++k) {
-      const std::uint64_t entry = entries_[at(k)];
+      const std::uint64_t entry = entries_[k];
       terms[k] = static_cast<std::int32_t>(entry >> 32);
       values[k] = static_cast<float>(1 + std::log(static_cast<double>(entry & 0xffffffffU)));
     }
@@ -131,12 +131,12 @@ void draw_documents(const TextShape& shape, const Vocabulary& words, const std::
                     std::int32_t* indices, float* data, Counters& frequencies, ThreadTeam& team) {
   std::int64_t longest = 0;
   for (std::int64_t i = 0; i < shape.n_samples; ++i) longest = std::max(longest, indptr[i + 1] - indptr[i]);
-  std::vector<Document> documents(at(team.size()), Document(longest));
+  std::vector<Document> documents(team.size(), Document(longest));
   const std::uint64_t seed = derive(shape.seed, contents);
   const std::int64_t n = shape.n_samples;
   const std::int64_t n_parts = indptr[n] < min_parallel_work ? 1 : std::min<std::int64_t>(n, 1024);
   team.for_each(n_parts, [&](std::int64_t part, int executor) {
-    Document& document = documents[at(executor)];
+    Document& document = documents[executor];
     for (std::int64_t i = n * part / n_parts; i < n * (part + 1) / n_parts; ++i) {
       Random random = stream(seed, static_cast<std::uint64_t>(i));
       const std::int64_t start = indptr[i], length = indptr[i + 1] - start;
@@ -145,7 +145,7 @@ void draw_documents(const TextShape& shape, const Vocabulary& words, const std::
       draw_tokens(random, words, length, document);
       document.write(indices + start, data + start);
       for (std::int64_t k = 0; k < length; ++k) {
-        frequencies[at(indices[start + k])].fetch_add(1, std::memory_order_relaxed);
+        frequencies[indices[start + k]].fetch_add(1, std::memory_order_relaxed);
       }
     }
   });
@@ -160,8 +160,8 @@ std::vector<float> text_model(const TextShape& shape, const Vocabulary& words) {
     const bool leans_up = ((rank - words.head) % words.n_topics) % 2 == 0;
     return (random.uniform() <= 0.85) == leans_up ? 1.0 : -1.0;
   });
-  std::vector<float> weights(at(shape.n_features));
-  for (const auto& entry : model) weights[at(words.term_of_rank(entry.index))] = static_cast<float>(entry.weight);
+  std::vector<float> weights(shape.n_features);
+  for (const auto& entry : model) weights[words.term_of_rank(entry.index)] = static_cast<float>(entry.weight);
   return weights;
 }
 
@@ -170,14 +170,14 @@ double finish_row(const std::int32_t* terms, std::int64_t count, const std::vect
                   const std::vector<float>& weights, float* values) {
   double square = 0;
   for (std::int64_t k = 0; k < count; ++k) {
-    values[k] *= idf[at(terms[k])];
+    values[k] *= idf[terms[k]];
     square += static_cast<double>(values[k]) * static_cast<double>(values[k]);
   }
   const double inverse = 1 / std::sqrt(square);
   double score = 0;
   for (std::int64_t k = 0; k < count; ++k) {
     values[k] = static_cast<float>(static_cast<double>(values[k]) * inverse);
-    score += static_cast<double>(values[k]) * static_cast<double>(weights[at(terms[k])]);
+    score += static_cast<double>(values[k]) * static_cast<double>(weights[terms[k]]);
   }
   return score;
 }
@@ -188,10 +188,10 @@ void text_pointers(const TextShape& shape, std::int64_t* indptr, ThreadTeam&) {
   constexpr double spread = 0.7;  // standard deviation of log length; lengths then vary by a factor of about 2
   const std::uint64_t seed = derive(shape.seed, lengths);
   const double ceiling = static_cast<double>(shape.n_features) / 4;
-  std::vector<double> raw(at(shape.n_samples));
+  std::vector<double> raw(shape.n_samples);
   for (std::int64_t i = 0; i < shape.n_samples; ++i) {
     Random random = stream(seed, static_cast<std::uint64_t>(i));
-    raw[at(i)] = std::exp(spread * normal(random));
+    raw[i] = std::exp(spread * normal(random));
   }
   const auto length = [&](double scale, double x) { return std::clamp(scale * x, 1.0, ceiling); };
   const auto total = [&](double scale) {
@@ -199,34 +199,34 @@ void text_pointers(const TextShape& shape, std::int64_t* indptr, ThreadTeam&) {
   };
   const double target = shape.mean_nonzeros * static_cast<double>(shape.n_samples);
   const double scale = solve_increasing(total, target, 0.0, 8 * shape.mean_nonzeros);
-  for (std::int64_t i = 0; i < shape.n_samples; ++i) indptr[i + 1] = spread_round(length(scale, raw[at(i)]), i);
+  for (std::int64_t i = 0; i < shape.n_samples; ++i) indptr[i + 1] = spread_round(length(scale, raw[i]), i);
   accumulate_counts(indptr, shape.n_samples);
 }
 
 void text_fill(const TextShape& shape, const std::int64_t* indptr, std::int32_t* indices, float* data,
                std::int8_t* labels, ThreadTeam& team) {
   const Vocabulary words(shape);
-  Counters frequencies(at(shape.n_features));
+  Counters frequencies(shape.n_features);
   draw_documents(shape, words, indptr, indices, data, frequencies, team);
   if (team.stopped()) return;
-  std::vector<float> idf(at(shape.n_features));
+  std::vector<float> idf(shape.n_features);
   for (std::int64_t j = 0; j < shape.n_features; ++j) {
-    const std::uint32_t frequency = std::max(1U, frequencies[at(j)].load(std::memory_order_relaxed));
-    idf[at(j)] = static_cast<float>(std::log((1.0 + static_cast<double>(shape.n_samples)) / frequency));
+    const std::uint32_t frequency = std::max(1U, frequencies[j].load(std::memory_order_relaxed));
+    idf[j] = static_cast<float>(std::log((1.0 + static_cast<double>(shape.n_samples)) / frequency));
   }
   const auto weights = text_model(shape, words);
-  std::vector<double> scores(at(shape.n_samples));
+  std::vector<double> scores(shape.n_samples);
   const std::int64_t shortest = 1 + shape.n_samples * min_parallel_work / indptr[shape.n_samples];
   for_ranges(team, shape.n_samples, shortest, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
-      scores[at(i)] = finish_row(indices + indptr[i], indptr[i + 1] - indptr[i], idf, weights, data + indptr[i]);
+      scores[i] = finish_row(indices + indptr[i], indptr[i + 1] - indptr[i], idf, weights, data + indptr[i]);
     }
   });
   const double middle = std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(shape.n_samples);
   const std::uint64_t seed = derive(shape.seed, noise);
   for (std::int64_t i = 0; i < shape.n_samples; ++i) {
     const bool flipped = stream(seed, static_cast<std::uint64_t>(i)).uniform() <= 0.05;
-    labels[i] = (scores[at(i)] > middle) != flipped ? 1 : -1;
+    labels[i] = (scores[i] > middle) != flipped ? 1 : -1;
   }
 }
 

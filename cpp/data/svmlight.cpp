@@ -52,19 +52,44 @@ const char* expected_number(DecimalFault fault, const char* number) {
   return fault == DecimalFault::out_of_range ? "a number within the range of float64" : number;
 }
 
+// Where a text is wrong, and what should stand there; `at` null: nowhere.
+struct TextFault {
+  const char* at = nullptr;
+  const char* expected = nullptr;
+};
+
+// The label and the qid, which is skipped; leaves p at the first feature or at the end of the line.
+TextFault read_row_head(const char*& p, const char* end, double& label) {
+  const char* const start = p;
+  if (const auto fault = read_decimal(p, end, label); fault != DecimalFault::none) {
+    return {start, expected_number(fault, "a label, which is a number")};
+  }
+  if (*p == ',') return {p, "one label per row (several are not supported)"};
+  if (*p == ':') return {start, "a label before the first feature"};
+  if (!ends_token(p)) return {start, "a label, which is a number"};
+  p = skip_blanks(p);
+  if (p[0] == 'q' && p[1] == 'i' && p[2] == 'd' && p[3] == ':') {  // by turns: a line may end at any of them
+    const char* const digits = p += 4;
+    while (is_digit(*p)) ++p;
+    if (p == digits || !ends_token(p)) return {digits, "a whole number after qid:"};
+    p = skip_blanks(p);
+  }
+  return {};
+}
+
 }  // namespace
 
 SvmlightText::SvmlightText(const char* text, std::int64_t size, ThreadTeam& team, std::int64_t chunk_bytes)
     : text_(text), end_(text + size) {
   if (size > 0 && end_[-1] != '\n') throw std::invalid_argument("text must end in a newline");
   for (const char* begin = text_; begin < end_;) {
-    const char* const near = begin + std::min<std::int64_t>(chunk_bytes, end_ - begin) - 1;
-    const char* const end = next_line(near, end_);
+    const char* const inside = begin + std::min<std::int64_t>(chunk_bytes, end_ - begin) - 1;
+    const char* const end = next_line(inside, end_);
     chunks_.push_back({begin, end});
     begin = end;
   }
   team.for_each(static_cast<std::int64_t>(chunks_.size()), [&](std::int64_t k, int) {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(k)];
+    Chunk& chunk = chunks_[k];
     const Counts counts = count(chunk.begin, chunk.end);
     chunk.lines = counts.lines;
     chunk.colons = counts.colons;
@@ -81,7 +106,7 @@ template <class T>
 void SvmlightText::parse(const SvmlightRows<T>& out, int base, bool strict, ThreadTeam& team) {
   rows_ = entries_ = 0;
   team.for_each(static_cast<std::int64_t>(chunks_.size()),
-                [&](std::int64_t k, int) { parse_chunk(chunks_[static_cast<std::size_t>(k)], out, base, strict); });
+                [&](std::int64_t k, int) { parse_chunk(chunks_[k], out, base, strict); });
   if (team.stopped()) return;
   for (const Chunk& chunk : chunks_) {
     if (chunk.fault_at != nullptr) return report(chunk);
@@ -108,25 +133,12 @@ void SvmlightText::parse_chunk(Chunk& chunk, const SvmlightRows<T>& out, int bas
       continue;
     }
     double number;
-    const char* start = p;
-    if (const auto fault = read_decimal(p, end_, number); fault != DecimalFault::none) {
-      return wrong(start, expected_number(fault, "a label, which is a number"));
-    }
-    if (*p == ',') return wrong(p, "one label per row (several are not supported)");
-    if (*p == ':') return wrong(start, "a label before the first feature");
-    if (!ends_token(p)) return wrong(start, "a label, which is a number");
+    if (const auto fault = read_row_head(p, end_, number); fault.at) return wrong(fault.at, fault.expected);
     out.labels[row] = number;
-    p = skip_blanks(p);
-    if (p[0] == 'q' && p[1] == 'i' && p[2] == 'd' && p[3] == ':') {  // by turns: a line may end at any of them
-      const char* const digits = p += 4;
-      while (is_digit(*p)) ++p;
-      if (p == digits || !ends_token(p)) return wrong(digits, "a whole number after qid:");
-      p = skip_blanks(p);
-    }
     std::int64_t before = -1;
     std::int32_t* const first = indices;
     while (!ends_line(p)) {
-      start = p;
+      const char* start = p;
       std::int64_t index = 0;
       while (is_digit(*p) && index <= largest_index) index = 10 * index + (*p++ - '0');
       if (p == start) return wrong(start, "a feature, written index:value");

@@ -18,7 +18,7 @@ constexpr std::int64_t stride = slice_rows + 16;
 std::int64_t n_combinations(const std::vector<TableColumn>& columns, const CrossedColumns& crossed) {
   std::int64_t product = 1;
   for (const std::int32_t k : crossed) {
-    const std::int64_t width = std::max<std::int64_t>(columns[static_cast<std::size_t>(k)].width, 1);
+    const std::int64_t width = std::max<std::int64_t>(columns[k].width, 1);
     if (product > std::numeric_limits<std::int64_t>::max() / width) {
       throw std::overflow_error("a cross has more than 2^63 possible combinations");
     }
@@ -35,7 +35,7 @@ void for_each_key(const std::vector<TableColumn>& columns, const CrossedColumns&
     std::int64_t key = 0;
     bool is_whole = true;
     for (const std::int32_t k : crossed) {
-      const TableColumn& column = columns[static_cast<std::size_t>(k)];
+      const TableColumn& column = columns[k];
       const std::int32_t code = column.codes[row];
       is_whole = is_whole && code >= 0;
       key = key * column.width + (is_whole ? code : 0);
@@ -98,11 +98,10 @@ std::vector<std::int64_t> frequent_keys(const std::vector<TableColumn>& columns,
   std::vector<std::int64_t> found;
   const std::int64_t n_possible = n_combinations(columns, crossed);
   if (n_possible <= std::max<std::int64_t>(n_rows, 1 << 16)) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(n_possible), 0);
-    for_each_key(columns, crossed, 0, n_rows,
-                 [&](std::int64_t, std::int64_t key) { ++counts[static_cast<std::size_t>(key)]; });
+    std::vector<std::int64_t> counts(n_possible, 0);
+    for_each_key(columns, crossed, 0, n_rows, [&](std::int64_t, std::int64_t key) { ++counts[key]; });
     for (std::int64_t key = 0; key < n_possible; ++key) {
-      const std::int64_t count = counts[static_cast<std::size_t>(key)];
+      const std::int64_t count = counts[key];
       if (count > 0 && count >= min_count) found.push_back(key);
     }
     return found;
@@ -125,9 +124,8 @@ std::vector<std::vector<std::int64_t>> find_crosses(const std::vector<TableColum
   std::vector<std::vector<std::int64_t>> found(crosses.size());
   std::atomic<bool> out_of_memory{false};  // a thread may not throw
   team.for_each(static_cast<std::int64_t>(crosses.size()), [&](std::int64_t part, int) {
-    const auto at = static_cast<std::size_t>(part);
     try {
-      found[at] = frequent_keys(columns, n_rows, crosses[at], min_count);
+      found[part] = frequent_keys(columns, n_rows, crosses[part], min_count);
     } catch (const std::bad_alloc&) {
       out_of_memory = true;
     }
@@ -138,9 +136,9 @@ std::vector<std::vector<std::int64_t>> find_crosses(const std::vector<TableColum
 
 KeyPlaces::KeyPlaces(const std::int64_t* keys, std::int64_t n_keys, std::int64_t n_possible) {
   if (n_possible <= 8 * n_keys + 1024) {  // a place for every possible key takes hardly more memory
-    places_.assign(static_cast<std::size_t>(n_possible), -1);
+    places_.assign(n_possible, -1);
     for (std::int64_t k = 0; k < n_keys; ++k) {
-      places_[static_cast<std::size_t>(keys[k])] = static_cast<std::int32_t>(k);
+      places_[keys[k]] = static_cast<std::int32_t>(k);
     }
     return;
   }
@@ -205,14 +203,14 @@ std::int64_t TableRows::features_of(const Lookup& cross, std::int64_t begin, std
 template <class T, class F>
 void TableRows::for_each_slice(ThreadTeam& team, F&& f) const {
   const std::size_t n_parts = columns_.size() + crosses_.size(), size = n_parts * stride;
-  std::vector<std::vector<std::int32_t>> features(static_cast<std::size_t>(team.size()));
+  std::vector<std::vector<std::int32_t>> features(team.size());
   std::vector<std::vector<std::int64_t>> unknown(features.size());
   for (auto& own : features) own.resize(size);
   for (auto& own : unknown) own.resize(crosses_.size());
   team.for_each((n_rows_ + slice_rows - 1) / slice_rows, [&](std::int64_t slice, int executor) {
     const std::int64_t begin = slice * slice_rows, end = std::min(n_rows_, begin + slice_rows);
-    std::int32_t* own = features[static_cast<std::size_t>(executor)].data();
-    std::int64_t* missed = unknown[static_cast<std::size_t>(executor)].data();
+    std::int32_t* own = features[executor].data();
+    std::int64_t* missed = unknown[executor].data();
     std::int32_t* out = own;
     for (std::size_t k = 0; k < columns_.size(); ++k, out += stride) {
       features_of<T>(columns_[k], firsts_[k], begin, end, out);
@@ -249,7 +247,7 @@ std::vector<std::int64_t> TableRows::fill(const std::int64_t* indptr, std::int32
     for (std::int64_t row = begin; row < end; ++row) {
       std::int64_t at = indptr[row];
       for (std::size_t k = 0; k < n_parts; ++k) {
-        const std::int32_t feature = features[k * stride + static_cast<std::size_t>(row - begin)];
+        const std::int32_t feature = features[k * stride + (row - begin)];
         if (feature < 0) continue;
         indices[at] = feature;
         const double* numbers = k < columns_.size() ? columns_[k].numbers : nullptr;

@@ -33,7 +33,7 @@ class KeyPlaces {
 
   // -1: it is not in the list.
   std::int32_t find(std::int64_t key) const {
-    if (slots_.empty()) return places_[static_cast<std::size_t>(key)];
+    if (slots_.empty()) return places_[key];
     for (std::size_t at = slot_of(key, shift_);; at = (at + 1) & (slots_.size() - 1)) {
       if (slots_[at] == key) return places_[at];
       if (slots_[at] < 0) return -1;

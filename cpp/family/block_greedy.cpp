@@ -14,17 +14,17 @@ namespace {
 template <class View>
 class Solver final : public BlockGreedy {
  public:
-  Solver(const View& view, const Target& target, const BlockGreedyOptions& options, const std::int32_t* block_of,
-         ThreadTeam& team)
+  Solver(const View& view, const CoreProblem& problem, const BlockGreedyOptions& options,
+         const std::int32_t* block_of, ThreadTeam& team)
       : options_(options),
         team_(team),
         random_(options.seed),
-        scan_(view, target, options, block_of, state, team),
-        updates_(view, target, options, state, team) {
+        scan_(view, problem, options, block_of, state, team),
+        updates_(view, problem, options, state, team) {
     state.resize(view.n_rows, view.n_cols);
     updates_.rebuild();
     if (options.blocks_per_iter == options.n_blocks) {
-      selected_.resize(static_cast<std::size_t>(options.n_blocks));
+      selected_.resize(options.n_blocks);
       std::iota(selected_.begin(), selected_.end(), 0);
     }
   }
@@ -118,13 +118,13 @@ class Solver final : public BlockGreedy {
 
 }  // namespace
 
-std::unique_ptr<BlockGreedy> make_block_greedy(const Matrix& matrix, const Target& target,
+std::unique_ptr<BlockGreedy> make_block_greedy(const Matrix& matrix, const CoreProblem& problem,
                                                const BlockGreedyOptions& options, const std::int32_t* block_of,
                                                ThreadTeam& team) {
   return std::visit(
       [&](const auto& view) -> std::unique_ptr<BlockGreedy> {
         using View = std::remove_cvref_t<decltype(view)>;
-        return std::make_unique<Solver<View>>(view, target, options, block_of, team);
+        return std::make_unique<Solver<View>>(view, problem, options, block_of, team);
       },
       matrix);
 }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 
 namespace blockgreedy {
 
@@ -26,7 +26,7 @@ struct BlockGreedyOptions {
   std::uint64_t seed = 0;
 };
 
-// A proposed move of one feature: from w to target. `grad` and `curvature` are those of the smooth part.
+// A proposed move of one feature: from w to `target`. `grad` and `curvature` are those of the smooth part.
 struct Proposal {
   double score = 0, target = 0, grad = 0, curvature = 0;
   std::int32_t feature = -1;
@@ -66,7 +66,7 @@ class BlockGreedy {
 };
 
 // block_of must outlive the solver.
-std::unique_ptr<BlockGreedy> make_block_greedy(const Matrix& matrix, const Target& target,
+std::unique_ptr<BlockGreedy> make_block_greedy(const Matrix& matrix, const CoreProblem& problem,
                                                const BlockGreedyOptions& options, const std::int32_t* block_of,
                                                ThreadTeam& team);
 

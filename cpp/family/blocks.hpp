@@ -15,35 +15,32 @@ class Blocks {
   Blocks(const std::int32_t* block_of, std::int64_t n_features, std::int64_t n_blocks, bool keep_order)
       : n_features_(n_features), n_blocks_(n_blocks) {
     if (is_contiguous_and_even(block_of)) return;
-    std::vector<std::int64_t> starts(static_cast<std::size_t>(n_blocks) + 1);
+    std::vector<std::int64_t> starts(n_blocks + 1);
     bool ascending = true;
     for (std::int64_t j = 0; j < n_features; ++j) {
-      ++starts[static_cast<std::size_t>(block_of[j]) + 1];
+      ++starts[block_of[j] + 1];
       ascending &= j == 0 || block_of[j] >= block_of[j - 1];
     }
     bool even = true;
     for (std::int64_t b = 0; b < n_blocks; ++b) {
-      starts[static_cast<std::size_t>(b) + 1] += starts[static_cast<std::size_t>(b)];
-      even &= starts[static_cast<std::size_t>(b)] == block_start(n_features, n_blocks, b);
+      starts[b + 1] += starts[b];
+      even &= starts[b] == block_start(n_features, n_blocks, b);
     }
     if (!even) starts_ = starts;
     if (ascending || !keep_order) return;
-    order_.resize(static_cast<std::size_t>(n_features));
+    order_.resize(n_features);
     for (std::int64_t j = 0; j < n_features; ++j) {
-      order_[static_cast<std::size_t>(starts[static_cast<std::size_t>(block_of[j])]++)] =
-          static_cast<std::int32_t>(j);
+      order_[starts[block_of[j]]++] = static_cast<std::int32_t>(j);
     }
   }
 
   std::int64_t size() const { return n_blocks_; }
   // Features of block b stand at positions start(b) .. start(b + 1), ascending.
   std::int64_t start(std::int64_t b) const {
-    return starts_.empty() ? block_start(n_features_, n_blocks_, b) : starts_[static_cast<std::size_t>(b)];
+    return starts_.empty() ? block_start(n_features_, n_blocks_, b) : starts_[b];
   }
-  std::int64_t feature(std::int64_t position) const {
-    return order_.empty() ? position : order_[static_cast<std::size_t>(position)];
-  }
-  // For column_dots: null when positions are features.
+  std::int64_t feature(std::int64_t position) const { return order_.empty() ? position : order_[position]; }
+  // For the kernel dots: null when positions are features.
   const std::int32_t* order() const { return order_.empty() ? nullptr : order_.data(); }
 
  private:

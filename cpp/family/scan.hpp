@@ -18,18 +18,18 @@ namespace blockgreedy {
 template <class View>
 class Scan {
  public:
-  Scan(const View& view, const Target& target, const BlockGreedyOptions& options, const std::int32_t* block_of,
+  Scan(const View& view, const CoreProblem& problem, const BlockGreedyOptions& options, const std::int32_t* block_of,
        const State& state, ThreadTeam& team)
       : view_(view),
-        penalty_(target.penalty),
+        penalty_(problem.penalty),
         options_(options),
         block_of_(block_of),
         state_(state),
         team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-        curvature_bound_(target.loss.traits().curvature_bound),
+        curvature_bound_(problem.loss.traits().curvature_bound),
         smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
-        curvatures_(view, target.loss.traits().curvature_bound * inverse_n_, team),
+        curvatures_(view, problem.loss.traits().curvature_bound * inverse_n_, team),
         everything_(options.blocks_per_iter == options.n_blocks),
         storage_order_(everything_ && options.scan == ScanMode::slices &&
                        options.n_blocks <= std::max<std::int64_t>(1024, view.n_cols / 16)),
@@ -40,9 +40,9 @@ class Scan {
       // More slices than threads, so that one slow thread does not hold up the rest and Ctrl-C is heard.
       const std::int64_t worthwhile = view.n_nonzeros() / (min_parallel_work / 4) + 1;
       cuts_ = equal_nonzero_cuts(view, std::min<std::int64_t>(std::max(128, 8 * team.size()), worthwhile));
-      table_.resize(static_cast<std::size_t>(team.size() * options.n_blocks * options.per_block));
+      table_.resize(team.size() * options.n_blocks * options.per_block);
     }
-    best_.resize(static_cast<std::size_t>(options.blocks_per_iter * options.per_block));
+    best_.resize(options.blocks_per_iter * options.per_block);
   }
 
   const Curvatures<View>& curvatures() const { return curvatures_; }
@@ -125,15 +125,15 @@ class Scan {
   // Blocks of a few features are summed when asked for: B may be as large as p.
   void keep_block_nonzeros() {
     if (8 * blocks_.size() > view_.n_cols && !everything_) return;
-    block_nonzeros_.resize(static_cast<std::size_t>(blocks_.size()));
+    block_nonzeros_.resize(blocks_.size());
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-      block_nonzeros_[static_cast<std::size_t>(block_of_[j])] += view_.count(j);
+      block_nonzeros_[block_of_[j]] += view_.count(j);
     }
     heaviest_block_ = *std::max_element(block_nonzeros_.begin(), block_nonzeros_.end());
   }
 
   std::int64_t block_nonzeros(std::int64_t b) const {
-    return block_nonzeros_.empty() ? sum_nonzeros(b) : block_nonzeros_[static_cast<std::size_t>(b)];
+    return block_nonzeros_.empty() ? sum_nonzeros(b) : block_nonzeros_[b];
   }
 
   // Nonzeros before every 64th position, to cut a block in O(log).
@@ -166,7 +166,7 @@ class Scan {
     for (std::int64_t at = first, end; at < last; at = end) {
       end = columns ? at + 64 : (at / 64 + 1) * 64;  // storage order keeps in step with the words of support
       if (end > last) end = last;
-      column_dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
+      kernels().of(view_).dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
       std::uint64_t look = kernels().above(products.data(), end - at, smallest_l1_);
       look |= support_bits(columns, at, end - at);
       for (; look != 0; look &= look - 1) {
@@ -175,7 +175,7 @@ class Scan {
         Proposal* list = list_of(j);
         if (cannot_beat(list[options_.per_block - 1], j)) continue;
         const double to_beat = list[options_.per_block - 1].score;
-        const Proposal proposal = propose(j, inverse_n_ * products[static_cast<std::size_t>(k)], to_beat);
+        const Proposal proposal = propose(j, inverse_n_ * products[k], to_beat);
         if (proposal.score > 0) insert(list, options_.per_block, proposal);
       }
     }
@@ -183,7 +183,7 @@ class Scan {
 
   BLOCKGREEDY_INLINE std::uint64_t support_bits(const std::int32_t* columns, std::int64_t at, std::int64_t n) const {
     if (!columns) {
-      const std::uint64_t word = state_.support[static_cast<std::size_t>(at / 64)] >> (at % 64);
+      const std::uint64_t word = state_.support[at / 64] >> (at % 64);
       return n < 64 ? word & ((std::uint64_t{1} << n) - 1) : word;
     }
     std::uint64_t bits = 0;
@@ -210,8 +210,7 @@ class Scan {
     bound_gains();
     team_.for_each(static_cast<std::int64_t>(cuts_.size()) - 1, [&](std::int64_t slice, int executor) {
       Proposal* mine = table_.data() + executor * row;
-      propose_run(nullptr, cuts_[static_cast<std::size_t>(slice)], cuts_[static_cast<std::size_t>(slice) + 1],
-                  [&](std::int64_t j) { return mine + block_of_[j] * k; });
+      propose_run(nullptr, cuts_[slice], cuts_[slice + 1], [&](std::int64_t j) { return mine + block_of_[j] * k; });
     });
     std::copy(table_.begin(), table_.begin() + row, best_.begin());
     for (int executor = 1; executor < team_.size(); ++executor) {
@@ -235,21 +234,21 @@ class Scan {
     const auto n_selected = static_cast<std::int64_t>(selected.size());
     if (team_.size() == 1 || scanned < min_parallel_work) {
       for (std::int64_t rank = 0; rank < n_selected; ++rank) {
-        if (rank + 8 < n_selected) prefetch_far(selected[static_cast<std::size_t>(rank + 8)]);
-        if (rank + 4 < n_selected) prefetch_near(selected[static_cast<std::size_t>(rank + 4)]);
-        scan_block(rank, selected[static_cast<std::size_t>(rank)]);
+        if (rank + 8 < n_selected) prefetch_far(selected[rank + 8]);
+        if (rank + 4 < n_selected) prefetch_near(selected[rank + 4]);
+        scan_block(rank, selected[rank]);
         if (block_nonzeros_.empty() || n_selected == 1) continue;
         if (team_.poll()) return;
       }
       return;
     }
     cut_into_parts(selected, scanned / (4 * team_.size()) + 1);
-    partial_.assign(parts_.size() * static_cast<std::size_t>(options_.per_block), Proposal{});
+    partial_.assign(parts_.size() * options_.per_block, Proposal{});
     team_.for_each(static_cast<std::int64_t>(parts_.size()), [&](std::int64_t at, int) {
-      const Part& part = parts_[static_cast<std::size_t>(at)];
+      const Part& part = parts_[at];
       if (part.whole) {
         for (std::int64_t rank = part.first; rank < part.last; ++rank) {
-          scan_block(rank, selected[static_cast<std::size_t>(rank)]);
+          scan_block(rank, selected[rank]);
         }
       } else {
         Proposal* list = partial_.data() + at * options_.per_block;
@@ -276,7 +275,7 @@ class Scan {
     const std::int64_t most_ranks = literal ? n_selected / (1 << 19) + 1 : n_selected;
     std::int64_t group_start = 0, group_cost = 0;
     for (std::int64_t rank = 0; rank < n_selected; ++rank) {
-      const std::int64_t b = selected[static_cast<std::size_t>(rank)];
+      const std::int64_t b = selected[rank];
       const std::int64_t cost = block_nonzeros(b);
       if (!literal && cost > 2 * share && !cost_marks_.empty()) {
         if (group_start < rank) parts_.push_back({0, group_start, rank, true});

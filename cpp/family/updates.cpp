@@ -24,17 +24,17 @@ void sweep_until_settled(const BlockGreedyOptions& options, OneSweep one_sweep) 
 }  // namespace
 
 template <class View>
-Updates<View>::Updates(const View& view, const Target& target, const BlockGreedyOptions& options, State& state,
+Updates<View>::Updates(const View& view, const CoreProblem& problem, const BlockGreedyOptions& options, State& state,
                        ThreadTeam& team)
     : view_(view),
-      target_(target),
+      problem_(problem),
       options_(options),
       state_(state),
       team_(team),
       inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-      scale_(target.loss.traits().curvature_bound * inverse_n_),
+      scale_(problem.loss.traits().curvature_bound * inverse_n_),
       slices_(view.n_rows),
-      scratch_(static_cast<std::size_t>(team.size())) {}
+      scratch_(team.size()) {}
 
 template <class View>
 void Updates<View>::apply(std::vector<Proposal>& accepted) {
@@ -76,16 +76,16 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
   double y[capacity], t[capacity], d[capacity];
   std::int32_t rows[capacity];
   int filled = 0;
-  const auto derivs = loss_kernels(target_.loss).derivs;
+  const auto derivs = kernels().of(problem_.loss).derivs;
   const auto flush = [&] {
-    derivs(y, t, filled, target_.loss.delta, d);
-    for (int k = 0; k < filled; ++k) state_.derivs[static_cast<std::size_t>(rows[k])] = d[k];
+    derivs(y, t, filled, problem_.loss.delta, d);
+    for (int k = 0; k < filled; ++k) state_.derivs[rows[k]] = d[k];
     filled = 0;
   };
   view_.for_each_nonzero(j, [&](std::int32_t i, double) {
     rows[filled] = i;
-    y[filled] = target_.y[i];
-    t[filled] = state_.Xw[static_cast<std::size_t>(i)];
+    y[filled] = problem_.y[i];
+    t[filled] = state_.Xw[i];
     if (++filled == capacity) flush();
   });
   if (filled > 0) flush();
@@ -94,8 +94,9 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
 template <class View>
 void Updates<View>::refresh_slice(std::int64_t slice) {
   const std::int64_t first = slices_.begin(slice);
-  loss_kernels(target_.loss)
-      .derivs(target_.y + first, state_.Xw.data() + first, slices_.end(slice) - first, target_.loss.delta,
+  kernels()
+      .of(problem_.loss)
+      .derivs(problem_.y + first, state_.Xw.data() + first, slices_.end(slice) - first, problem_.loss.delta,
               state_.derivs.data() + first);
 }
 
@@ -158,10 +159,10 @@ void Updates<View>::move_to_targets(const std::vector<Proposal>& accepted) {
 template <class View>
 void Updates<View>::add_atomically(const std::vector<Proposal>& accepted) {
   team_.for_all(static_cast<std::int64_t>(accepted.size()), [&](std::int64_t s, int) {
-    const Proposal& proposal = accepted[static_cast<std::size_t>(s)];
+    const Proposal& proposal = accepted[s];
     const double step = proposal.target - state_.weight(proposal.feature);
     view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double x) {
-      std::atomic_ref<double>(state_.Xw[static_cast<std::size_t>(i)]).fetch_add(step * x, std::memory_order_relaxed);
+      std::atomic_ref<double>(state_.Xw[i]).fetch_add(step * x, std::memory_order_relaxed);
     });
   });
 }
@@ -172,11 +173,11 @@ void Updates<View>::line_search(std::vector<Proposal>& accepted) {
   std::int64_t longest = 0;
   for (const Proposal& proposal : accepted) longest = std::max(longest, view_.count(proposal.feature));
   for (auto& buffer : scratch_) {
-    if (buffer.size() < static_cast<std::size_t>(5 * longest)) buffer.resize(static_cast<std::size_t>(5 * longest));
+    if (buffer.size() < static_cast<std::size_t>(5 * longest)) buffer.resize(5 * longest);
   }
   const auto refine = [&](std::int64_t s, int executor) {
-    Proposal& proposal = accepted[static_cast<std::size_t>(s)];
-    proposal.target = refined_target(proposal, scratch_[static_cast<std::size_t>(executor)].data());
+    Proposal& proposal = accepted[s];
+    proposal.target = refined_target(proposal, scratch_[executor].data());
   };
   const auto n_accepted = static_cast<std::int64_t>(accepted.size());
   if (count_nonzeros(accepted) < min_parallel_work) {
@@ -193,19 +194,19 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
   double *y = buffer, *start = y + n, *x = start + n, *t = x + n, *d = t + n;
   std::int64_t k = 0;
   view_.for_each_nonzero(j, [&](std::int32_t i, double value) {
-    y[k] = target_.y[i];
-    start[k] = state_.Xw[static_cast<std::size_t>(i)];
+    y[k] = problem_.y[i];
+    start[k] = state_.Xw[i];
     x[k++] = value;
   });
   const DenseView<double> column{n, 1, x};
-  const CoordinatePenalty coordinate = target_.penalty.at(j);
+  const CoordinatePenalty coordinate = problem_.penalty.at(j);
   const double w = state_.weight(j);
   const double first_step = std::fabs(proposal.target - w);
   double z = proposal.target;
   for (int count = 1; count < max_line_steps; ++count) {
     const double moved = z - w;
     for (k = 0; k < n; ++k) t[k] = start[k] + moved * x[k];
-    loss_kernels(target_.loss).derivs(y, t, n, target_.loss.delta, d);
+    kernels().of(problem_.loss).derivs(y, t, n, problem_.loss.delta, d);
     const double next = coordinate.prox(z, inverse_n_ * column_dot(column, 0, d), proposal.curvature);
     const double change = std::fabs(next - z);
     z = next;
@@ -221,7 +222,7 @@ void Updates<View>::sweep(std::vector<Proposal>& accepted) {
     double largest = 0;
     for (Proposal& proposal : accepted) {
       const std::int64_t j = proposal.feature;
-      const CoordinatePenalty coordinate = target_.penalty.at(j);
+      const CoordinatePenalty coordinate = problem_.penalty.at(j);
       const double grad = inverse_n_ * column_dot(view_, j, state_.derivs.data());
       const double w = state_.weight(j), z = coordinate.prox(w, grad, proposal.curvature);
       if (!(coordinate.gain(w, z, grad, proposal.curvature) > 0)) continue;
@@ -240,10 +241,11 @@ void Updates<View>::sweep(std::vector<Proposal>& accepted) {
 // matrix is ever formed.
 template <class View>
 void Updates<View>::joint(std::vector<Proposal>& accepted) {
-  Xd_.resize(static_cast<std::size_t>(view_.n_rows));
+  Xd_.resize(view_.n_rows);
   for (Proposal& proposal : accepted) {
     const double w = state_.weight(proposal.feature);
-    proposal.score = target_.penalty.at(proposal.feature).gain(w, proposal.target, proposal.grad, proposal.curvature);
+    proposal.score =
+        problem_.penalty.at(proposal.feature).gain(w, proposal.target, proposal.grad, proposal.curvature);
     proposal.target = w;
   }
   std::stable_sort(accepted.begin(), accepted.end(),
@@ -254,7 +256,7 @@ void Updates<View>::joint(std::vector<Proposal>& accepted) {
     for (std::size_t s = 0; s < accepted.size(); ++s) {
       Proposal& proposal = accepted[s];
       if (s + 1 < accepted.size()) view_.prefetch_entries(accepted[s + 1].feature);
-      const CoordinatePenalty coordinate = target_.penalty.at(proposal.feature);
+      const CoordinatePenalty coordinate = problem_.penalty.at(proposal.feature);
       const double coupling = untouched ? 0.0 : column_dot(view_, proposal.feature, Xd_.data());
       const double grad = proposal.grad + scale_ * coupling;
       const double now = proposal.target, z = coordinate.prox(now, grad, proposal.curvature);

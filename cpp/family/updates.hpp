@@ -9,7 +9,8 @@ namespace blockgreedy {
 template <class View>
 class Updates {
  public:
-  Updates(const View& view, const Target& target, const BlockGreedyOptions& options, State& state, ThreadTeam& team);
+  Updates(const View& view, const CoreProblem& problem, const BlockGreedyOptions& options, State& state,
+          ThreadTeam& team);
 
   // Moves the accepted features (block order) by the rule of the options.
   void apply(std::vector<Proposal>& accepted);
@@ -34,7 +35,7 @@ class Updates {
   std::int64_t count_nonzeros(const std::vector<Proposal>& accepted) const;
 
   View view_;
-  Target target_;
+  CoreProblem problem_;
   BlockGreedyOptions options_;
   State& state_;
   ThreadTeam& team_;

@@ -1,3 +1,3 @@
 #define BLOCKGREEDY_TABLE kernels_avx2
 #define BLOCKGREEDY_ISA_NAME "avx2"
-#include "kernels/kernels_impl.hpp"
+#include "kernels/kernel_table.hpp"

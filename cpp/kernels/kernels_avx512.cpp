@@ -1,3 +1,3 @@
 #define BLOCKGREEDY_TABLE kernels_avx512
 #define BLOCKGREEDY_ISA_NAME "avx512"
-#include "kernels/kernels_impl.hpp"
+#include "kernels/kernel_table.hpp"

@@ -1,3 +1,3 @@
 #define BLOCKGREEDY_TABLE kernels_baseline
 #define BLOCKGREEDY_ISA_NAME "baseline"
-#include "kernels/kernels_impl.hpp"
+#include "kernels/kernel_table.hpp"

@@ -23,18 +23,19 @@ void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, V
           std::array<double, batch_size> products;
           std::array<ColumnSums, batch_size> sums;
           std::array<std::int32_t, batch_size> columns;
-          const std::int64_t end = cuts[static_cast<std::size_t>(part) + 1];
-          for (std::int64_t first = cuts[static_cast<std::size_t>(part)]; first < end; first += batch_size) {
+          const std::int64_t end = cuts[part + 1];
+          for (std::int64_t first = cuts[part]; first < end; first += batch_size) {
             const std::int64_t count = std::min(batch_size, end - first);
             if (rounding > 0) {
               std::iota(columns.begin(), columns.end(), static_cast<std::int32_t>(first));
-              column_sums(view, columns.data(), count, r, r, sums.data());  // rows where r is 0 round nothing
-              for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+              // With r as weights: rows where r is 0 do not add to the rounding error.
+              kernels().of(view).sums(view, columns.data(), count, r, r, sums.data());
+              for (std::int64_t k = 0; k < count; ++k)
                 products[k] = sums[k].product + std::copysign(rounding * std::sqrt(sums[k].squares), sums[k].product);
             } else {
-              column_dots(view, nullptr, first, count, r, products.data());
+              kernels().of(view).dots(view, nullptr, first, count, r, products.data());
             }
-            for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[static_cast<std::size_t>(k)]);
+            for (std::int64_t k = 0; k < count; ++k) visit(part, first + k, products[k]);
           }
         };
         if (view.n_nonzeros() < min_parallel_work) {
@@ -83,28 +84,28 @@ void predict(const Matrix& matrix, const double* w, double* Xw) {
       matrix);
 }
 
-double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,
-                 ThreadTeam& team) {
+double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n_cols, const double* w,
+                 const double* Xw, ThreadTeam& team) {
   constexpr std::int64_t chunk = 512;
   const RowSlices slices(n_rows);
   std::array<double, 64> loss_sums{};
-  const auto values = loss_kernels(target.loss).values;
+  const auto values = kernels().of(problem.loss).values;
   const auto run_slice = [&](std::int64_t slice, int) {
     std::array<double, chunk> buffer, predictions;
     double total = 0;
     for (std::int64_t first = slices.begin(slice); first < slices.end(slice); first += chunk) {
       const std::int64_t count = std::min(chunk, slices.end(slice) - first);
       const double* at = Xw + first;
-      if (target.offset) {
-        std::transform(at, at + count, target.offset + first, predictions.begin(), std::plus<>());
+      if (problem.offset) {
+        std::transform(at, at + count, problem.offset + first, predictions.begin(), std::plus<>());
         at = predictions.data();
       }
-      values(target.y + first, at, count, target.loss.delta, buffer.data());
-      total += target.row_weights
-                   ? std::inner_product(buffer.begin(), buffer.begin() + count, target.row_weights + first, 0.0)
+      values(problem.y + first, at, count, problem.loss.delta, buffer.data());
+      total += problem.row_weights
+                   ? std::inner_product(buffer.begin(), buffer.begin() + count, problem.row_weights + first, 0.0)
                    : kernels().sum(buffer.data(), count);
     }
-    loss_sums[static_cast<std::size_t>(slice)] = total;
+    loss_sums[slice] = total;
   };
   if (n_rows < min_parallel_work) {
     for (std::int64_t slice = 0; slice < slices.count(); ++slice) run_slice(slice, 0);
@@ -115,9 +116,9 @@ double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols,
   for (double v : loss_sums) loss += v;
   double penalty = 0;
   for (std::int64_t j = 0; j < n_cols; ++j) {
-    if (w[j] != 0) penalty += target.penalty.at(j).value(w[j]);
+    if (w[j] != 0) penalty += problem.penalty.at(j).value(w[j]);
   }
-  return (target.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
+  return (problem.row_weights ? loss : loss / static_cast<double>(n_rows)) + penalty;
 }
 
 double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,
@@ -128,7 +129,7 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
     if (u == 0 || u == infinity) return;
     const double room = penalty.at(j).room(-product);
     if (at_null ? room > 0 : room == infinity) {
-      raise_to(needed[static_cast<std::size_t>(part)], std::fabs(product) / u);
+      raise_to(needed[part], std::fabs(product) / u);
     }
   };
   for_each_product(matrix, theta, team, visit, rounding);
@@ -140,7 +141,7 @@ double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const dou
   Partials sums{};
   const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const CoordinatePenalty coordinate = penalty.at(j);
-    if (!is_free(coordinate)) sums[static_cast<std::size_t>(part)] += coordinate.conjugate(-scale * product);
+    if (!is_free(coordinate)) sums[part] += coordinate.conjugate(-scale * product);
   };
   for_each_product(matrix, theta, team, visit, rounding);
   return sum(sums);
@@ -150,7 +151,7 @@ double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* 
                     ThreadTeam& team) {
   Partials worst{};
   for_each_product(matrix, theta, team, [&](std::int64_t part, std::int64_t j, double product) {
-    raise_to(worst[static_cast<std::size_t>(part)], penalty.at(j).subgradient_distance(w[j], product));
+    raise_to(worst[part], penalty.at(j).subgradient_distance(w[j], product));
   });
   return largest(worst);
 }

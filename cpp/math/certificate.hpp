@@ -1,7 +1,7 @@
 // One pass over the columns each: what objective, duality gap and optimality residual need of X.
 #pragma once
 
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 
 namespace blockgreedy {
 
@@ -12,8 +12,8 @@ void column_products(const Matrix& matrix, const double* r, double* out, ThreadT
 void predict(const Matrix& matrix, const double* w, double* Xw);
 
 // (1/n) Σ loss + Σ penalty, summed in fixed runs.
-double objective(const Target& target, std::int64_t n_rows, std::int64_t n_cols, const double* w, const double* Xw,
-                 ThreadTeam& team);
+double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n_cols, const double* w,
+                 const double* Xw, ThreadTeam& team);
 
 // The smallest alpha for which theta satisfies every inequality of the dual; with at_null, for which weights
 // of 0 are optimal (features that can move up to a bound count too). Features with u_j = 0 are left out. Products

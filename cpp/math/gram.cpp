@@ -29,7 +29,7 @@ double Gram::plan(const std::vector<std::int32_t>& features, std::int64_t n_rows
     features_.clear();
     n_known_ = 0;
   }
-  features_.resize(static_cast<std::size_t>(n_known_));  // what an earlier plan added and nobody computed
+  features_.resize(n_known_);  // what an earlier plan added and nobody computed
   std::vector<std::pair<std::int32_t, std::int32_t>> known(features_.size());
   for (std::size_t k = 0; k < features_.size(); ++k) known[k] = {features_[k], static_cast<std::int32_t>(k)};
   std::sort(known.begin(), known.end());
@@ -60,10 +60,10 @@ void Gram::factor(const Reader& read, float* out) {
     const std::int64_t n_parts =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(cost_ / (2e5 + 4 * sums)), 1,
                                  std::clamp<std::int64_t>(n_rows_ / 512, 1, m > 400 ? 4 : 16));
-    parts_.resize(static_cast<std::size_t>(n_parts));
+    parts_.resize(n_parts);
     team_.for_work(n_parts, static_cast<std::int64_t>(cost_), [&](std::int64_t at) {
-      Part& part = parts_[static_cast<std::size_t>(at)];
-      part.products.assign(static_cast<std::size_t>(size_ * size_), 0.0F);
+      Part& part = parts_[at];
+      part.products.assign(size_ * size_, 0.0F);
       const std::int64_t begin = n_rows_ * at / n_parts, end = n_rows_ * (at + 1) / n_parts;
       if (m - n_known_ <= few) add_few(read, begin, end, part);
       else add_rows(read, begin, end, part);
@@ -77,17 +77,16 @@ void Gram::factor(const Reader& read, float* out) {
 // All columns side by side, in panels of 32. They are read 16 at a time, in runs long enough to be fetched ahead.
 void Gram::add_rows(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const {
   constexpr std::int64_t height = 128, n_side = 16;
-  part.rows.assign(static_cast<std::size_t>(height * size_), 0.0F);
+  part.rows.assign(height * size_, 0.0F);
   std::array<float, n_side * height> z;
   for (std::int64_t first = begin; first < end; first += height) {
     const std::int64_t count = std::min(height, end - first);
     for (std::int64_t k = 0; k < n_columns(); k += n_side) {
       const std::int64_t width = std::min(n_side, n_columns() - k);
-      for (std::int64_t c = 0; c < width; ++c)
-        read(features_[static_cast<std::size_t>(k + c)], first, count, z.data() + c * height);
+      for (std::int64_t c = 0; c < width; ++c) read(features_[k + c], first, count, z.data() + c * height);
       for (std::int64_t r = 0; r < count; ++r) {
         float* to = part.rows.data() + k / 32 * 32 * height + r * 32 + k % 32;
-        for (std::int64_t c = 0; c < width; ++c) to[c] = z[static_cast<std::size_t>(c * height + r)];
+        for (std::int64_t c = 0; c < width; ++c) to[c] = z[c * height + r];
       }
     }
     kernels().float_gram(part.rows.data(), count, 32, 32 * height, n_known_, size_, size_, part.products.data());
@@ -96,18 +95,17 @@ void Gram::add_rows(const Reader& read, std::int64_t begin, std::int64_t end, Pa
 
 void Gram::add_few(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const {
   const std::int64_t m = n_columns();
-  part.rows.resize(static_cast<std::size_t>(few * long_run));
+  part.rows.resize(few * long_run);
   std::array<float, long_run> z;
   for (std::int64_t first = begin; first < end; first += long_run) {
     const std::int64_t count = std::min(long_run, end - first);
     for (std::int64_t k = n_known_; k < m; ++k)
-      read(features_[static_cast<std::size_t>(k)], first, count, part.rows.data() + (k - n_known_) * long_run);
+      read(features_[k], first, count, part.rows.data() + (k - n_known_) * long_run);
     for (std::int64_t l = 0; l < m; ++l) {
-      read(features_[static_cast<std::size_t>(l)], first, count, z.data());
+      read(features_[l], first, count, z.data());
       for (std::int64_t k = std::max(l, n_known_); k < m; ++k) {
         const float* own = part.rows.data() + (k - n_known_) * long_run;
-        part.products[static_cast<std::size_t>(k * size_ + l)] +=
-            static_cast<float>(kernels().float_dense_dot(own, z.data(), count));
+        part.products[k * size_ + l] += static_cast<float>(kernels().float_dense_dot(own, z.data(), count));
       }
     }
   }
@@ -117,7 +115,7 @@ void Gram::make_room() {
   const std::int64_t old_size = size_;
   size_ = rounded_up(n_columns());
   std::vector<float>& next = left_;  // free until factorise()
-  next.assign(static_cast<std::size_t>(size_ * size_), 0.0F);
+  next.assign(size_ * size_, 0.0F);
   for (std::int64_t k = 0; k < n_known_; ++k)
     std::copy_n(products_.data() + k * old_size, k + 1, next.data() + k * size_);
   products_.swap(next);
@@ -139,19 +137,17 @@ void Gram::factorise(float* out) {
   constexpr std::int64_t height = 32;
   constexpr float dependent = 3e-6F;  // of the diagonal: float32 sums know no better
   const auto m = static_cast<std::int64_t>(places_.size()), size = rounded_up(m);
-  left_.assign(static_cast<std::size_t>(size * size), 0.0F);
+  left_.assign(size * size, 0.0F);
   for (std::int64_t k = 0; k < m; ++k) {
-    for (std::int64_t l = 0; l <= k; ++l)
-      left_[static_cast<std::size_t>(k * size + l)] = -static_cast<float>(product(k, l));
+    for (std::int64_t l = 0; l <= k; ++l) left_[k * size + l] = -static_cast<float>(product(k, l));
   }
-  std::vector<float> panel(static_cast<std::size_t>(height * size));
+  std::vector<float> panel(height * size);
   for (std::int64_t first = 0; first < m; first += height) {
     const std::int64_t last = std::min(first + height, m);
     std::fill(panel.begin(), panel.end(), 0.0F);
     for (std::int64_t k = first; k < m; ++k) {
       const float* from = left_.data() + k * size;
-      for (std::int64_t p = first; p < std::min(last, k + 1); ++p)
-        panel[static_cast<std::size_t>((p - first) * size + k)] = -from[p];
+      for (std::int64_t p = first; p < std::min(last, k + 1); ++p) panel[(p - first) * size + k] = -from[p];
     }
     for (std::int64_t p = first; p < last; ++p) {
       float* own = panel.data() + (p - first) * size;
@@ -165,8 +161,7 @@ void Gram::factorise(float* out) {
     }
     for (std::int64_t k = first; k < m; ++k) {
       float* to = out + k * (k + 1) / 2;
-      for (std::int64_t p = first; p < std::min(last, k + 1); ++p)
-        to[p] = panel[static_cast<std::size_t>((p - first) * size + k)];
+      for (std::int64_t p = first; p < std::min(last, k + 1); ++p) to[p] = panel[(p - first) * size + k];
     }
     if (last < m)
       kernels().float_gram(panel.data() + last, height, size, 32, 0, size - last, size,

@@ -30,8 +30,8 @@ class Gram {
 
   // Of the planned columns k and l.
   double product(std::int64_t k, std::int64_t l) const {
-    const auto [low, high] = std::minmax(places_[static_cast<std::size_t>(k)], places_[static_cast<std::size_t>(l)]);
-    return static_cast<double>(products_[static_cast<std::size_t>(high * size_ + low)]);
+    const auto [low, high] = std::minmax(places_[k], places_[l]);
+    return static_cast<double>(products_[high * size_ + low]);
   }
 
  private:

@@ -1,6 +1,6 @@
 // Scalar maths of each loss: value, deriv, curvature (second derivative), conjugate; twin of losses.py.
 // A loss never sees X. y is the target (±1 for the two classification losses), t the prediction, u a dual
-// value. Vector loops over these functions are compiled per instruction set in kernels_impl.hpp, hence no
+// value. Vector loops over these functions are compiled per instruction set in kernels/loss_loops.hpp, hence no
 // calls into the standard library, and no branches.
 #pragma once
 
@@ -128,16 +128,17 @@ struct SquaredLoss {
 };
 
 struct LogisticLoss {
-  // On the wrong side the curvature falls off while the slope stays: Newton steps of rare columns would go a
-  // hundred times too far. For margins below `careful` the parabola that touches the loss from above is taken.
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double careful, double) {
+  // At negative margins the second derivative vanishes while the slope stays near 1, and a Newton step on a column
+  // with few entries could be a hundred times too long. For margins below `curvature_margin` the curvature is that of
+  // the parabola which majorises the loss and touches it at t and at the mirrored margin.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double curvature_margin, double) {
     const double margin = y * t;
     const double e = scalar::exp_negative(-__builtin_fabs(margin));
     const double inverse = 1.0 / (1.0 + e);
     const double below = margin < 0 ? -margin : 0.0;
     const double above = (1.0 - e) * inverse / (2.0 * (below > 1.0 ? below : 1.0));
     return {scalar::log1p_unit(e) + below, -y * ((margin < 0 ? 1.0 : e) * inverse),
-            margin < careful ? above : e * inverse * inverse};
+            margin < curvature_margin ? above : e * inverse * inverse};
   }
   static BLOCKGREEDY_INLINE double value(double y, double t, double) {
     const double margin = y * t;
@@ -168,11 +169,12 @@ struct LogisticLoss {
 };
 
 struct SquaredHingeLoss {
-  // Rows within `careful` of where the loss bends count as bent, since a step may carry them there. Where the loss is
-  // flat, the part `flat` of the curvature is kept, or a quadratic model would have no minimum.
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double careful, double flat) {
+  // Rows up to `curvature_margin` beyond the kink at margin 1 get the full curvature, since a step may carry them
+  // across. Where the loss is flat the share `flat` of the curvature is kept, or the quadratic model might have no
+  // minimum.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double, double curvature_margin, double flat) {
     const double m = shortfall(y, t);
-    return {m * m, -2.0 * y * m, 2.0 * (y * t < 1.0 + careful ? 1.0 : flat)};
+    return {m * m, -2.0 * y * m, 2.0 * (y * t < 1.0 + curvature_margin ? 1.0 : flat)};
   }
   static BLOCKGREEDY_INLINE double shortfall(double y, double t) {
     const double m = 1.0 - y * t;
@@ -193,12 +195,12 @@ struct SquaredHingeLoss {
 };
 
 struct HuberLoss {
-  // Rows within `careful` of the bend count as inside; beyond: the part `flat` of the parabola that touches from
-  // above.
-  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double delta, double careful, double flat) {
+  // Residuals up to delta + `curvature_margin` get curvature 1; larger ones the share `flat` of the curvature of the
+  // parabola that majorises the loss and touches it at ±residual.
+  static BLOCKGREEDY_INLINE RowTerms terms(double y, double t, double delta, double curvature_margin, double flat) {
     const double r = __builtin_fabs(t - y);
     const double outside = flat * delta / (r > delta ? r : delta);
-    return {value(y, t, delta), deriv(y, t, delta), r <= delta + careful ? 1.0 : outside};
+    return {value(y, t, delta), deriv(y, t, delta), r <= delta + curvature_margin ? 1.0 : outside};
   }
   static BLOCKGREEDY_INLINE double value(double y, double t, double delta) {
     const double r = __builtin_fabs(t - y);

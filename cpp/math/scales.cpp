@@ -61,15 +61,14 @@ double scale_of(const View& view, std::int64_t j, const double* row_weights, std
 std::vector<double> column_scales(const Matrix& matrix, const double* row_weights, bool centred, ThreadTeam& team) {
   return std::visit(
       [&](const auto& view) {
-        std::vector<double> out(static_cast<std::size_t>(view.n_cols));
+        std::vector<double> out(view.n_cols);
         std::int64_t n_counted = view.n_rows;
         if (row_weights)
           n_counted = std::count_if(row_weights, row_weights + n_counted, [](double v) { return v > 0; });
         const auto cuts = equal_nonzero_cuts(view, view.n_nonzeros() < min_parallel_work ? 1 : 64);
         team.for_each(static_cast<std::int64_t>(cuts.size()) - 1, [&](std::int64_t part, int) {
-          const auto at = static_cast<std::size_t>(part);
-          for (std::int64_t j = cuts[at]; j < cuts[at + 1]; ++j) {
-            out[static_cast<std::size_t>(j)] = scale_of(view, j, row_weights, n_counted, centred);
+          for (std::int64_t j = cuts[part]; j < cuts[part + 1]; ++j) {
+            out[j] = scale_of(view, j, row_weights, n_counted, centred);
           }
         });
         return out;

@@ -33,16 +33,15 @@ class Balancing {
  public:
   Balancing(const View& view, const float* target, std::int64_t n_blocks, std::uint64_t seed, ThreadTeam& team)
       : view_(view), target_(target), n_blocks_(n_blocks), seed_(seed), team_(team) {
-    const auto p = static_cast<std::size_t>(view.n_cols);
-    row_of_ = std::make_unique_for_overwrite<std::int32_t[]>(p);
-    second_ = std::make_unique_for_overwrite<std::uint32_t[]>(p);
-    mass_ = std::make_unique_for_overwrite<float[]>(p);
+    row_of_ = std::make_unique_for_overwrite<std::int32_t[]>(view.n_cols);
+    second_ = std::make_unique_for_overwrite<std::uint32_t[]>(view.n_cols);
+    mass_ = std::make_unique_for_overwrite<float[]>(view.n_cols);
   }
 
   std::vector<std::int32_t> run();
 
  private:
-  void look();
+  void read_columns();
   void group_dense();
   void group_sparse();
   template <class Groups, class F>
@@ -50,7 +49,7 @@ class Balancing {
   std::vector<std::int32_t> assign(const std::vector<std::int32_t>& block_of_cluster) const;
 
   Load load(std::int64_t j) const {
-    return {per_nonzero_ * static_cast<float>(view_.count(j)), per_mass_ * mass_[static_cast<std::size_t>(j)]};
+    return {per_nonzero_ * static_cast<float>(view_.count(j)), per_mass_ * mass_[j]};
   }
   std::int32_t new_cluster(const Load& load) {
     clusters_.push_back(load);
@@ -75,26 +74,25 @@ class Balancing {
 };
 
 template <class View>
-void Balancing<View>::look() {
+void Balancing<View>::read_columns() {
   // As many parts for any number of threads, so that the sum of masses does not depend on it.
   const std::int64_t n_parts = std::clamp<std::int64_t>(view_.n_nonzeros() / min_parallel_work, 1, 256);
   const auto cuts = equal_nonzero_cuts(view_, n_parts);
   Random random(seed_);
   const Salts salts{static_cast<std::uint32_t>(random.next()), static_cast<std::uint32_t>(random.next())};
-  std::vector<double> masses(static_cast<std::size_t>(n_parts));
+  std::vector<double> masses(n_parts);
   std::vector<std::vector<std::int32_t>> dense(masses.size());
   // Sharing rows says something of columns that have few of them.
   const std::int64_t many = std::max<std::int64_t>(2, (view_.n_rows + 2) / 3);
   team_.for_each(n_parts, [&](std::int64_t part, int) {
-    const auto p = static_cast<std::size_t>(part);
-    const std::int64_t first = cuts[p];
-    column_looks(view_, first, cuts[p + 1] - first, target_, salts,
-                 {mass_.get() + first, row_of_.get() + first, second_.get() + first});
-    masses[p] = std::accumulate(mass_.get() + cuts[p], mass_.get() + cuts[p + 1], 0.0);
-    for (std::int64_t j = first; j < cuts[p + 1]; ++j) {
+    const std::int64_t first = cuts[part];
+    kernels().of(view_).signatures(view_, first, cuts[part + 1] - first, target_, salts,
+                                   {mass_.get() + first, row_of_.get() + first, second_.get() + first});
+    masses[part] = std::accumulate(mass_.get() + cuts[part], mass_.get() + cuts[part + 1], 0.0);
+    for (std::int64_t j = first; j < cuts[part + 1]; ++j) {
       if (view_.count(j) < many) continue;
-      row_of_[static_cast<std::size_t>(j)] = is_dense;
-      dense[p].push_back(static_cast<std::int32_t>(j));
+      row_of_[j] = is_dense;
+      dense[part].push_back(static_cast<std::int32_t>(j));
     }
   });
   for (const auto& columns : dense) dense_.insert(dense_.end(), columns.begin(), columns.end());
@@ -113,7 +111,7 @@ void Balancing<View>::group_dense() {
   CorrelationGroups<View> groups(view_, dense_, seed_, team_);
   groups.run(loads, n_blocks_, [&](const std::vector<std::int32_t>& members, const Load& total) {
     const std::int32_t cluster = new_cluster(total);
-    for (std::int32_t j : members) row_of_[static_cast<std::size_t>(j)] = is_dense - cluster;
+    for (std::int32_t j : members) row_of_[j] = is_dense - cluster;
   });
 }
 
@@ -126,7 +124,7 @@ void Balancing<View>::group_sparse() {
     std::uint32_t first_cluster = 0, n_clusters = 0;
   };
   while ((view_.n_rows - 1) >> rows_shift_ >= most_groups) ++rows_shift_;
-  std::vector<Group> groups(static_cast<std::size_t>(((view_.n_rows - 1) >> rows_shift_) + 1));
+  std::vector<Group> groups(((view_.n_rows - 1) >> rows_shift_) + 1);
   const float most = 1 / (pieces_per_block * static_cast<float>(n_blocks_));
   const auto is_alone = [&](const Load& mine) {
     return mine.work > most || mine.mass > most || mine.mass > alone_beyond * mean_mass_;
@@ -147,7 +145,7 @@ void Balancing<View>::group_sparse() {
     }
     const std::uint64_t piece = std::uint64_t{second * 0x9e3779b1U} * group.n_clusters >> 32;
     cluster = static_cast<std::int32_t>(group.first_cluster + piece);
-    if (group.n_clusters > 1) clusters_[static_cast<std::size_t>(cluster)].add(mine);
+    if (group.n_clusters > 1) clusters_[cluster].add(mine);
   });
 }
 
@@ -157,25 +155,25 @@ template <class Groups, class F>
 void Balancing<View>::for_each_sparse(Groups& groups, F&& f) {
   constexpr std::int64_t ahead = 16;  // groups may be many, and are visited in no order
   for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-    if (j + ahead < view_.n_cols && row_of_[static_cast<std::size_t>(j + ahead)] >= 0) {
-      __builtin_prefetch(groups.data() + (row_of_[static_cast<std::size_t>(j + ahead)] >> rows_shift_));
+    if (j + ahead < view_.n_cols && row_of_[j + ahead] >= 0) {
+      __builtin_prefetch(groups.data() + (row_of_[j + ahead] >> rows_shift_));
     }
-    std::int32_t& row = row_of_[static_cast<std::size_t>(j)];
+    std::int32_t& row = row_of_[j];
     if (row < 0) continue;
-    f(groups[static_cast<std::size_t>(row >> rows_shift_)], row, load(j), second_[static_cast<std::size_t>(j)]);
+    f(groups[row >> rows_shift_], row, load(j), second_[j]);
   }
 }
 
 template <class View>
 std::vector<std::int32_t> Balancing<View>::assign(const std::vector<std::int32_t>& block_of_cluster) const {
-  std::vector<std::int32_t> block_of(static_cast<std::size_t>(view_.n_cols));
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(n_blocks_));
+  std::vector<std::int32_t> block_of(view_.n_cols);
+  std::vector<std::int64_t> sizes(n_blocks_);
   std::int64_t n_empty = 0;
   for (std::size_t j = 0; j < block_of.size(); ++j) {
     const std::int32_t cluster = row_of_[j] <= is_dense ? is_dense - row_of_[j] : row_of_[j];
     block_of[j] = cluster == no_row ? static_cast<std::int32_t>(n_empty++ % n_blocks_)  // dealt round
-                                    : block_of_cluster[static_cast<std::size_t>(cluster)];
-    ++sizes[static_cast<std::size_t>(block_of[j])];
+                                    : block_of_cluster[cluster];
+    ++sizes[block_of[j]];
   }
   // With few clusters a block may have got none of them: the last columns of the largest blocks help out.
   for (auto none = std::find(sizes.begin(), sizes.end(), 0); none != sizes.end();
@@ -192,7 +190,7 @@ std::vector<std::int32_t> Balancing<View>::assign(const std::vector<std::int32_t
 
 template <class View>
 std::vector<std::int32_t> Balancing<View>::run() {
-  look();
+  read_columns();
   if (team_.stopped()) return {};
   group_dense();
   if (team_.stopped()) return {};

@@ -31,7 +31,7 @@ class CorrelationGroups {
     const auto n = static_cast<std::int64_t>(columns_.size());
     std::vector<std::int32_t> left(columns_.size());
     std::iota(left.begin(), left.end(), 0);
-    const auto mass = [&](std::int32_t k) { return loads[static_cast<std::size_t>(k)].mass; };
+    const auto mass = [&](std::int32_t k) { return loads[k].mass; };
     std::sort(left.begin(), left.end(),
               [&](auto a, auto b) { return mass(a) != mass(b) ? mass(a) > mass(b) : a < b; });
     // A group may have a block's share of the work of these columns: where they are few, as stop words are in text, a
@@ -53,9 +53,9 @@ class CorrelationGroups {
       const std::vector<std::int32_t> members = choose(left, likeness, loads, most);
       alone = members.size() > 1 ? 0 : alone + 1;
       emit_group(members, loads, emit);
-      std::vector<char> taken(static_cast<std::size_t>(n));
-      for (std::int32_t k : members) taken[static_cast<std::size_t>(k)] = 1;
-      std::erase_if(left, [&](auto k) { return taken[static_cast<std::size_t>(k)] != 0; });
+      std::vector<char> taken(n);
+      for (std::int32_t k : members) taken[k] = 1;
+      std::erase_if(left, [&](auto k) { return taken[k] != 0; });
     }
     for (std::int32_t k : left) emit_group({k}, loads, emit);
   }
@@ -74,16 +74,15 @@ class CorrelationGroups {
   }
 
   void sketch_columns() {
-    std::vector<double> signs(static_cast<std::size_t>(view_.n_rows), 1.0), ones(width);
+    std::vector<double> signs(view_.n_rows, 1.0), ones(width);
     Random random(seed_);
     if (width < view_.n_rows) {
       for (double& sign : signs) sign = random.next() >> 63 ? 1.0 : -1.0;
     }
     for (std::size_t row = 0; row < signs.size(); ++row) ones[row % width] += signs[row];
-    sketches_.resize(columns_.size() * static_cast<std::size_t>(width));
-    team_.for_each(static_cast<std::int64_t>(columns_.size()), [&](std::int64_t k, int) {
-      sketch_column(columns_[static_cast<std::size_t>(k)], signs, ones, sketch(k));
-    });
+    sketches_.resize(columns_.size() * width);
+    team_.for_each(static_cast<std::int64_t>(columns_.size()),
+                   [&](std::int64_t k, int) { sketch_column(columns_[k], signs, ones, sketch(k)); });
   }
 
   // Centred and of norm 1, so that products are correlations; zero for constant columns.
@@ -92,16 +91,16 @@ class CorrelationGroups {
     double sums[width] = {}, total = 0;
     if constexpr (requires { view_.indices; }) {
       view_.for_each_nonzero(j, [&](std::int32_t row, double x) {
-        sums[row % width] += signs[static_cast<std::size_t>(row)] * x;
+        sums[row % width] += signs[row] * x;
         total += x;
       });
     } else {
-      total = fold(view_.data + view_.start(j), view_.n_rows, signs.data(), sums);
+      total = kernels().of(view_.data).fold(view_.data + view_.start(j), view_.n_rows, signs.data(), sums);
     }
     const double mean = total / static_cast<double>(view_.n_rows);
-    const double before = kernels().squared_norm_f64(sums, width);
-    for (std::int64_t k = 0; k < width; ++k) sums[k] -= mean * ones[static_cast<std::size_t>(k)];
-    const double squares = kernels().squared_norm_f64(sums, width);
+    const double before = kernels().f64.squared_norm(sums, width);
+    for (std::int64_t k = 0; k < width; ++k) sums[k] -= mean * ones[k];
+    const double squares = kernels().f64.squared_norm(sums, width);
     const double scale = squares > 1e-12 * before ? 1 / std::sqrt(squares) : 0;
     for (std::int64_t k = 0; k < width; ++k) out[k] = static_cast<float>(scale * sums[k]);
   }
@@ -112,25 +111,24 @@ class CorrelationGroups {
     const auto n = static_cast<std::int64_t>(left.size()), run = std::max<std::int64_t>(1, min_parallel_work / width);
     team_.for_each((n + run - 1) / run, [&](std::int64_t part, int) {
       for (std::int64_t k = part * run; k < std::min(n, (part + 1) * run); ++k) {
-        const std::int32_t column = left[static_cast<std::size_t>(k)];
-        likeness[static_cast<std::size_t>(column)] =
-            static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width)));
+        const std::int32_t column = left[k];
+        likeness[column] = static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width)));
       }
     });
   }
 
   std::vector<std::int32_t> choose(const std::vector<std::int32_t>& left, const std::vector<float>& likeness,
                                    const std::vector<Load>& loads, const Load& most) const {
-    const auto close = [&](std::int32_t k) { return likeness[static_cast<std::size_t>(k)]; };
+    const auto close = [&](std::int32_t k) { return likeness[k]; };
     std::vector<std::int32_t> near;
     std::copy_if(left.begin() + 1, left.end(), std::back_inserter(near),
                  [&](auto k) { return close(k) >= threshold; });
     std::sort(near.begin(), near.end(),
               [&](auto a, auto b) { return close(a) != close(b) ? close(a) > close(b) : a < b; });
     std::vector<std::int32_t> members{left.front()};
-    Load load = loads[static_cast<std::size_t>(left.front())];
+    Load load = loads[left.front()];
     for (std::int32_t k : near) {
-      load.add(loads[static_cast<std::size_t>(k)]);
+      load.add(loads[k]);
       if (load.work > most.work || load.mass > most.mass) break;
       members.push_back(k);
     }
@@ -142,8 +140,8 @@ class CorrelationGroups {
     Load load;
     std::vector<std::int32_t> columns;
     for (std::int32_t k : members) {
-      load.add(loads[static_cast<std::size_t>(k)]);
-      columns.push_back(columns_[static_cast<std::size_t>(k)]);
+      load.add(loads[k]);
+      columns.push_back(columns_[k]);
     }
     emit(columns, load);
   }

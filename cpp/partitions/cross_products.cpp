@@ -47,13 +47,12 @@ class Pass {
 
   Workspace workspace() const {
     Workspace work;
-    const auto p = static_cast<std::size_t>(columns_.n_cols), B = static_cast<std::size_t>(blocks_.n_blocks);
     if (rows_ != nullptr) {
-      work.products.assign(p, 0);
-      work.met.resize(p + 1);
+      work.products.assign(columns_.n_cols, 0);
+      work.met.resize(columns_.n_cols + 1);
     }
-    work.met_blocks.resize(B);
-    work.best.assign(B, 0);
+    work.met_blocks.resize(blocks_.n_blocks);
+    work.best.assign(blocks_.n_blocks, 0);
     work.between.assign(out_.between.size(), 0);
     return work;
   }
@@ -64,10 +63,10 @@ class Pass {
     if constexpr (std::is_same_v<View, CscView<double>>) {
       multiply_sparse(seed, work);
       for (std::int64_t k = 0; k < work.n_met; ++k) {
-        const std::int32_t j = work.met[static_cast<std::size_t>(k)];
-        double product = work.products[static_cast<std::size_t>(j)];
+        const std::int32_t j = work.met[k];
+        double product = work.products[j];
         if (tilt_ != nullptr) product -= tilt_[seed] * tilt_[j];
-        else work.products[static_cast<std::size_t>(j)] = 0;
+        else work.products[j] = 0;
         offer(blocks_.block_of[j], std::abs(product), work);
       }
       if (tilt_ != nullptr) offer_unmet(seed, work);
@@ -81,20 +80,20 @@ class Pass {
     }
     double sum = 0, largest = 0;
     for (std::int64_t k = 0; k < work.n_met_blocks; ++k) {
-      const std::int32_t b = work.met_blocks[static_cast<std::size_t>(k)];
-      double& best = work.best[static_cast<std::size_t>(b)];
+      const std::int32_t b = work.met_blocks[k];
+      double& best = work.best[b];
       if (b != own) {
         sum += best;
         largest = std::max(largest, best);
         if (!work.between.empty()) {
-          double& entry = work.between[static_cast<std::size_t>(own * blocks_.n_blocks + b)];
+          double& entry = work.between[own * blocks_.n_blocks + b];
           entry = std::max(entry, best);
         }
       }
       best = 0;
     }
-    out_.sums[static_cast<std::size_t>(at)] = sum;
-    out_.largest[static_cast<std::size_t>(at)] = largest;
+    out_.sums[at] = sum;
+    out_.largest[at] = largest;
   }
 
  private:
@@ -117,23 +116,23 @@ class Pass {
   // Features without a common row still have -tilt·tilt: of each block the unmet one of the largest |tilt| counts.
   void offer_unmet(std::int32_t seed, Workspace& work) const {
     for (std::int64_t b = 0; b < blocks_.n_blocks; ++b) {
-      const std::int64_t end = by_tilt_->start[static_cast<std::size_t>(b) + 1];
-      for (std::int64_t k = by_tilt_->start[static_cast<std::size_t>(b)]; k < end; ++k) {
-        const std::int32_t j = by_tilt_->features[static_cast<std::size_t>(k)];
-        if (work.products[static_cast<std::size_t>(j)] != 0) continue;
+      const std::int64_t end = by_tilt_->start[b + 1];
+      for (std::int64_t k = by_tilt_->start[b]; k < end; ++k) {
+        const std::int32_t j = by_tilt_->features[k];
+        if (work.products[j] != 0) continue;
         offer(static_cast<std::int32_t>(b), std::abs(tilt_[seed] * tilt_[j]), work);
         break;
       }
     }
     for (std::int64_t k = 0; k < work.n_met; ++k) {
-      work.products[static_cast<std::size_t>(work.met[static_cast<std::size_t>(k)])] = 0;
+      work.products[work.met[k]] = 0;
     }
   }
 
   static void offer(std::int32_t block, double magnitude, Workspace& work) {
-    double& best = work.best[static_cast<std::size_t>(block)];
+    double& best = work.best[block];
     if (magnitude <= best) return;
-    if (best == 0) work.met_blocks[static_cast<std::size_t>(work.n_met_blocks++)] = block;
+    if (best == 0) work.met_blocks[work.n_met_blocks++] = block;
     best = magnitude;
   }
 
@@ -153,7 +152,7 @@ void run_pass(const Pass<View>& pass, std::span<const std::int32_t> seeds, Cross
   for (int executor = 0; executor < team.size(); ++executor) works.push_back(pass.workspace());
   team.for_each((n_seeds + run_length - 1) / run_length, [&](std::int64_t part, int executor) {
     for (std::int64_t at = part * run_length; at < std::min(n_seeds, (part + 1) * run_length); ++at) {
-      pass.run(at, seeds[static_cast<std::size_t>(at)], works[static_cast<std::size_t>(executor)]);
+      pass.run(at, seeds[at], works[executor]);
     }
   });
   for (const Workspace& work : works) {
@@ -165,16 +164,14 @@ void run_pass(const Pass<View>& pass, std::span<const std::int32_t> seeds, Cross
 template <class View>
 std::vector<std::int32_t> touched_in(const View& view, const BlockOf& blocks, ThreadTeam& team) {
   const Blocks grouped(blocks.block_of, view.n_cols, blocks.n_blocks, true);
-  const auto n = static_cast<std::size_t>(view.n_rows);
-  std::vector<std::int32_t> count(n), last(n, -1);
+  std::vector<std::int32_t> count(view.n_rows), last(view.n_rows, -1);
   // Executors own slices of rows and walk all columns, block after block. Counts do not depend on the slices.
   const std::int64_t n_slices = view.n_nonzeros() < min_parallel_work ? 1 : team.size();
   team.for_each(n_slices, [&](std::int64_t slice, int) {
     const std::int64_t begin = view.n_rows * slice / n_slices, end = view.n_rows * (slice + 1) / n_slices;
     for (std::int64_t b = 0; b < blocks.n_blocks; ++b) {
       for (std::int64_t k = grouped.start(b); k < grouped.start(b + 1); ++k) {
-        view.for_each_nonzero(grouped.feature(k), begin, end, [&](std::int32_t row, double x) {
-          const auto i = static_cast<std::size_t>(row);
+        view.for_each_nonzero(grouped.feature(k), begin, end, [&](std::int32_t i, double x) {
           if (x == 0 || last[i] == static_cast<std::int32_t>(b)) return;
           last[i] = static_cast<std::int32_t>(b);
           ++count[i];
@@ -192,7 +189,7 @@ CrossProducts cross_products(const UnitMatrix& unit, const BlockOf& blocks, std:
   CrossProducts out;
   out.largest.resize(seeds.size());
   out.sums.resize(seeds.size());
-  if (blocks.n_blocks <= max_between) out.between.resize(static_cast<std::size_t>(blocks.n_blocks * blocks.n_blocks));
+  if (blocks.n_blocks <= max_between) out.between.resize(blocks.n_blocks * blocks.n_blocks);
   if (const auto* sparse = std::get_if<CscView<double>>(&unit.columns)) {
     const Pass<CscView<double>> pass(*sparse, &std::get<CscView<double>>(unit.rows), unit, blocks, out);
     run_pass(pass, seeds, out, team);
@@ -210,15 +207,14 @@ std::vector<std::int32_t> blocks_touched(const Matrix& matrix, const BlockOf& bl
 std::vector<double> weighted_squares(const Matrix& matrix, const double* weights, ThreadTeam& team) {
   return std::visit(
       [&](const auto& view) {
-        std::vector<double> out(static_cast<std::size_t>(view.n_cols));
+        std::vector<double> out(view.n_cols);
         const auto cuts = equal_nonzero_cuts(view, view.n_nonzeros() < min_parallel_work ? 1 : 64);
         team.for_each(static_cast<std::int64_t>(cuts.size()) - 1, [&](std::int64_t part, int) {
-          for (std::int64_t j = cuts[static_cast<std::size_t>(part)]; j < cuts[static_cast<std::size_t>(part) + 1];
-               ++j) {
+          for (std::int64_t j = cuts[part]; j < cuts[part + 1]; ++j) {
             double sum = 0;
             view.for_each_nonzero(
                 j, [&](std::int32_t row, double x) { sum += (weights == nullptr ? 1.0 : weights[row]) * x * x; });
-            out[static_cast<std::size_t>(j)] = sum;
+            out[j] = sum;
           }
         });
         return out;

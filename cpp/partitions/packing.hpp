@@ -23,14 +23,12 @@ struct Load {
 class Packing {
  public:
   explicit Packing(std::int64_t n_blocks)
-      : work_(static_cast<std::size_t>(n_blocks)), mass_(work_.size()), trial_(work_.size()), sixths_(work_.size()) {}
+      : work_(n_blocks), mass_(work_.size()), trial_(work_.size()), sixths_(work_.size()) {}
 
   // Longest first on two loads: each cluster goes where it adds least to Σ load⁶, which keeps both loads even and the
   // largest small. Clusters that are small beside a block come last, in their own order.
   std::vector<std::int32_t> place(const std::vector<Load>& clusters) {
-    const auto size = [&](std::int32_t k) {
-      return std::max(clusters[static_cast<std::size_t>(k)].work, clusters[static_cast<std::size_t>(k)].mass);
-    };
+    const auto size = [&](std::int32_t k) { return std::max(clusters[k].work, clusters[k].mass); };
     const float small = 1.0F / (128.0F * static_cast<float>(work_.size()));  // sorting these would not be seen
     std::vector<std::int32_t> large;
     for (std::int32_t k = 0; k < static_cast<std::int32_t>(clusters.size()); ++k) {
@@ -46,7 +44,7 @@ class Packing {
       block_of[k] = use_heap_ ? place_by_heap(clusters[k]) : place_exactly(clusters[k]);
     };
     if (use_heap_) start_heap();
-    for (std::int32_t k : large) place_one(static_cast<std::size_t>(k));
+    for (std::int32_t k : large) place_one(k);
     if (!use_heap_ && n * clusters.size() > most_looks) {
       use_heap_ = true;
       start_heap();
@@ -93,7 +91,7 @@ class Packing {
   // The block whose larger load is smallest now, whatever comes.
   std::int32_t place_by_heap(const Load& load) {
     const std::int32_t b = heap_.front();
-    add(static_cast<std::size_t>(b), load);
+    add(b, load);
     sift_down();
     return b;
   }
@@ -104,9 +102,7 @@ class Packing {
     std::sort(heap_.begin(), heap_.end(), [this](auto a, auto b) { return lighter(a, b); });
   }
 
-  float larger(std::int32_t b) const {
-    return std::max(work_[static_cast<std::size_t>(b)], mass_[static_cast<std::size_t>(b)]);
-  }
+  float larger(std::int32_t b) const { return std::max(work_[b], mass_[b]); }
   bool lighter(std::int32_t a, std::int32_t b) const {
     return larger(a) != larger(b) ? larger(a) < larger(b) : a < b;
   }

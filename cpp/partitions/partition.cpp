@@ -20,13 +20,12 @@ namespace {
 template <class Value>
 class SeedColumn {
  public:
-  explicit SeedColumn(std::int64_t n_rows)
-      : values_(static_cast<std::size_t>(n_rows)), bits_(static_cast<std::size_t>(n_rows + 63) / 64) {}
+  explicit SeedColumn(std::int64_t n_rows) : values_(n_rows), bits_(static_cast<std::size_t>(n_rows + 63) / 64) {}
 
   template <class View>
   void set(const View& view, std::int64_t j, ThreadTeam& team) {
     for_each_slice(view, j, team, [this](std::int32_t row, double x) {
-      values_[static_cast<std::size_t>(row)] = static_cast<Value>(x);
+      values_[row] = static_cast<Value>(x);
       bits_[static_cast<std::size_t>(row) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(row) % 64);
     });
     // From one row in three on, guessing the outcome of the bit test costs more than it saves.
@@ -36,7 +35,7 @@ class SeedColumn {
   template <class View>
   void clear(const View& view, std::int64_t j, ThreadTeam& team) {
     for_each_slice(view, j, team, [this](std::int32_t row, double) {
-      values_[static_cast<std::size_t>(row)] = 0;
+      values_[row] = 0;
       bits_[static_cast<std::size_t>(row) / 64] = 0;
     });
   }
@@ -131,26 +130,24 @@ class NonzeroCounts {
   NonzeroCounts(const View& view, ThreadTeam& team) : view_(view) {
     const std::int64_t n = view.n_nonzeros();
     const std::int64_t n_parts = std::clamp<std::int64_t>(n / min_parallel_work, 1, 1024);
-    std::vector<char> holds_zero(static_cast<std::size_t>(n_parts));
+    std::vector<char> holds_zero(n_parts);
     team.for_each(n_parts, [&](std::int64_t part, int) {
       const auto *begin = view.data + n * part / n_parts, *end = view.data + n * (part + 1) / n_parts;
-      holds_zero[static_cast<std::size_t>(part)] = std::find(begin, end, typename View::Value{0}) != end;
+      holds_zero[part] = std::find(begin, end, typename View::Value{0}) != end;
     });
     if (std::find(holds_zero.begin(), holds_zero.end(), 1) == holds_zero.end()) return;
-    counts_.resize(static_cast<std::size_t>(view.n_cols));
+    counts_.resize(view.n_cols);
     const auto cuts = equal_nonzero_cuts(view, n_parts);
     team.for_each(n_parts, [&](std::int64_t part, int) {
-      for (std::int64_t j = cuts[static_cast<std::size_t>(part)]; j < cuts[static_cast<std::size_t>(part) + 1]; ++j) {
+      for (std::int64_t j = cuts[part]; j < cuts[part + 1]; ++j) {
         std::int64_t count = 0;
         view.for_each_nonzero(j, [&](std::int32_t, double x) { count += x != 0; });
-        counts_[static_cast<std::size_t>(j)] = count;
+        counts_[j] = count;
       }
     });
   }
 
-  std::int64_t operator()(std::int64_t j) const {
-    return counts_.empty() ? view_.count(j) : counts_[static_cast<std::size_t>(j)];
-  }
+  std::int64_t operator()(std::int64_t j) const { return counts_.empty() ? view_.count(j) : counts_[j]; }
 
  private:
   const View& view_;
@@ -195,7 +192,7 @@ class Clustering {
   template <class F>
   void for_each_part(F&& f) {
     team_.for_each(static_cast<std::int64_t>(parts_.size()),
-                   [&](std::int64_t part, int executor) { f(parts_[static_cast<std::size_t>(part)], executor); });
+                   [&](std::int64_t part, int executor) { f(parts_[part], executor); });
   }
 
   const View& view_;
@@ -219,12 +216,12 @@ Clustering<View>::Clustering(const View& view, std::int64_t n_blocks, ThreadTeam
       team_(team),
       seed_(view.n_rows),
       n_nonzeros_(view, team),
-      histograms_(static_cast<std::size_t>(team.size())),
+      histograms_(team.size()),
       // Whoever is never taken stays in the last block.
-      block_of_(static_cast<std::size_t>(view.n_cols), static_cast<std::int32_t>(n_blocks - 1)),
-      columns_(std::make_unique_for_overwrite<std::int32_t[]>(static_cast<std::size_t>(view.n_cols))),
-      hit_keys_(std::make_unique_for_overwrite<std::uint64_t[]>(static_cast<std::size_t>(view.n_cols))),
-      hit_columns_(std::make_unique_for_overwrite<std::int32_t[]>(static_cast<std::size_t>(view.n_cols))) {
+      block_of_(view.n_cols, static_cast<std::int32_t>(n_blocks - 1)),
+      columns_(std::make_unique_for_overwrite<std::int32_t[]>(view.n_cols)),
+      hit_keys_(std::make_unique_for_overwrite<std::uint64_t[]>(view.n_cols)),
+      hit_columns_(std::make_unique_for_overwrite<std::int32_t[]>(view.n_cols)) {
   // Parts keep their columns to the end while the dense ones leave: many small parts stay balanced enough.
   constexpr std::int64_t max_parts = 1024;
   const std::int64_t work = view.n_nonzeros() + 2 * view.n_cols;
@@ -304,7 +301,7 @@ auto Clustering<View>::count_digits(std::uint64_t prefix, int known_from, int sh
   for (Histogram& counts : histograms_) counts.fill(0);
   const std::uint64_t known = known_from < 64 ? ~std::uint64_t{0} << known_from : 0;
   for_each_part([&](Part& part, int executor) {
-    Histogram& counts = histograms_[static_cast<std::size_t>(executor)];
+    Histogram& counts = histograms_[executor];
     for (std::int64_t k = part.first; k < part.first + part.n_hits; ++k) {
       if (((hit_keys_[k] ^ prefix) & known) == 0) ++counts[(hit_keys_[k] >> shift) & (counts.size() - 1)];
     }
@@ -348,13 +345,13 @@ void Clustering<View>::assign_part(Part& part, std::int32_t block, std::uint64_t
     const std::int32_t j = columns_[k];
     const std::uint64_t key = hit < hit_end && hit_columns_[hit] == j ? hit_keys_[hit++] : 0;
     if (key > threshold || (key == threshold && n_ties-- > 0)) {
-      block_of_[static_cast<std::size_t>(j)] = block;
+      block_of_[j] = block;
     } else {
       columns_[kept++] = j;
     }
   }
   part.n_columns = kept - part.first;
-  if (part.densest >= 0 && block_of_[static_cast<std::size_t>(part.densest)] == block) find_densest(part);
+  if (part.densest >= 0 && block_of_[part.densest] == block) find_densest(part);
 }
 
 template <class View>
@@ -378,14 +375,14 @@ std::vector<std::int32_t> random_blocks(std::int64_t n_features, std::int64_t n_
   for (std::int64_t b = 0; b < n_blocks; ++b) {
     for (std::int64_t at = block_start(n_features, n_blocks, b); at < block_start(n_features, n_blocks, b + 1);
          ++at) {
-      block_of[static_cast<std::size_t>(order[static_cast<std::size_t>(at)])] = static_cast<std::int32_t>(b);
+      block_of[order[at]] = static_cast<std::int32_t>(b);
     }
   }
   return block_of;
 }
 
 std::vector<std::int64_t> block_sizes(const std::int32_t* block_of, std::int64_t n_features, std::int64_t n_blocks) {
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(n_blocks));
+  std::vector<std::int64_t> sizes(n_blocks);
   const auto n = static_cast<std::uint32_t>(n_blocks);
   for (std::int64_t j = 0; j < n_features; ++j) {
     const auto b = static_cast<std::uint32_t>(block_of[j]);  // negative ones become large
@@ -395,7 +392,7 @@ std::vector<std::int64_t> block_sizes(const std::int32_t* block_of, std::int64_t
 }
 
 std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed) {
-  std::vector<std::int32_t> order(static_cast<std::size_t>(n));
+  std::vector<std::int32_t> order(n);
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
   Random random(seed);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);

@@ -17,7 +17,7 @@
 
 #include "base/rows.hpp"
 #include "kernels/kernels.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "math/penalties.hpp"
 
 namespace blockgreedy {
@@ -143,9 +143,9 @@ bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
 template <class View>
 class Candidates {
  public:
-  Candidates(const View& view, const Target& target, double least_alpha, ThreadTeam& team)
+  Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team)
       : view_(view),
-        target_(target),
+        problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
         rows_(view.n_rows, team),
@@ -153,7 +153,7 @@ class Candidates {
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
         features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
         inverse_norms_(new float[static_cast<std::size_t>(view.n_cols)]),
-        units_(target.penalty.weights ? new float[static_cast<std::size_t>(view.n_cols)] : nullptr),
+        units_(problem.penalty.weights ? new float[static_cast<std::size_t>(view.n_cols)] : nullptr),
         slack_(new float[static_cast<std::size_t>(view.n_cols)]),
         guess_(new float[static_cast<std::size_t>(view.n_cols)]),
         classes_(new std::uint8_t[static_cast<std::size_t>(view.n_cols)]),
@@ -163,16 +163,16 @@ class Candidates {
   // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
   void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
     stand_at(theta);
-    const LossTraits traits = target_.loss.traits();
+    const LossTraits traits = problem_.loss.traits();
     const bool bounded = std::isfinite(traits.derivative_bound), by_label = traits.sign_of_derivative_is_the_labels;
     const double uniform = 1.0 / static_cast<double>(view_.n_rows);
-    const double* weights = target_.row_weights;
-    Penalty least = target_.penalty;
+    const double* weights = problem_.row_weights;
+    Penalty least = problem_.penalty;
     least.alpha = std::min(least.alpha, least_alpha_);
     std::vector<double> labels;  // ω_i y_i: the part of the bound that the labels decide
     if (by_label && !at_zero) {
       labels.resize(static_cast<std::size_t>(view_.n_rows));
-      for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = (weights ? weights[i] : uniform) * target_.y[i];
+      for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = (weights ? weights[i] : uniform) * problem_.y[i];
     }
     team_.for_work(n_column_parts, view_.n_nonzeros(), [&](std::int64_t part) {
       Part& own = parts_[static_cast<std::size_t>(part)];
@@ -192,7 +192,7 @@ class Candidates {
           const CoordinatePenalty penalty = least.at(j);
           const auto stored = static_cast<double>(view_.count(j));
           const bool fits = sum.squares > least_square * stored && sum.squares < greatest_square * stored;
-          if (!fits && !(sum.squares == 0 && is_empty(view_, j, target_.row_weights))) own.out_of_range = true;
+          if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;
           if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
           if (bounded && w[j] == 0) {
             const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
@@ -208,7 +208,7 @@ class Candidates {
           inverse_norms_[static_cast<std::size_t>(at)] = static_cast<float>(1 / std::sqrt(sum.squares));
           if (units_) {
             const double unit =
-                target_.penalty.weight(j) * static_cast<double>(inverse_norms_[static_cast<std::size_t>(at)]);
+                problem_.penalty.weight(j) * static_cast<double>(inverse_norms_[static_cast<std::size_t>(at)]);
             units_[static_cast<std::size_t>(at)] = static_cast<float>(std::min(unit, double{most_slack}));
           }
           classes_[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(travel_class(view_.count(j)));
@@ -290,7 +290,7 @@ class Candidates {
   void visit_beyond_again(const std::vector<double>& point, Visit visit) {
     const double scale = scale_to(point);
     const Travel travel = travel_between(point.data(), place_.data(), scale, view_.n_rows, team_);
-    const double alpha = target_.penalty.alpha, shift = alpha - scale * alpha_;
+    const double alpha = problem_.penalty.alpha, shift = alpha - scale * alpha_;
     constexpr double rounding = 1e-6;  // slack, norms and units are float32
     const SlackCheck check{scale, shift - rounding * (alpha + scale * alpha_), rounding,
                            (1 + rounding) * travel.back()};
@@ -337,7 +337,7 @@ class Candidates {
   void stand_at(const std::vector<double>& theta) {
     rows_.copy(theta, place_);
     length_ = std::sqrt(rows_.product(place_.data(), place_.data()));
-    alpha_ = target_.penalty.alpha;
+    alpha_ = problem_.penalty.alpha;
   }
 
   // The columns first … first + count, those of equal length side by side: what a processor loses on short columns
@@ -368,7 +368,7 @@ class Candidates {
     const auto scale = static_cast<float>(scale_to(point));
     const Travel travel =
         travel_between(point.data(), place_.data(), static_cast<double>(scale), view_.n_rows, team_);
-    const double alpha = target_.penalty.alpha, before = static_cast<double>(scale) * alpha_;
+    const double alpha = problem_.penalty.alpha, before = static_cast<double>(scale) * alpha_;
     SlackMove move;
     for (std::size_t k = 0; k < travel.size(); ++k) move.distance[k] = static_cast<float>(travel[k]) * (1 + margin);
     move.scale = scale;
@@ -463,7 +463,7 @@ class Candidates {
   // Support, proposal or neither: returns what is left of the threshold, −∞ for the first two.
   double sort_out(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) const {
     const std::int32_t j = features_[static_cast<std::size_t>(k)];
-    const CoordinatePenalty penalty = target_.penalty.at(j);
+    const CoordinatePenalty penalty = problem_.penalty.at(j);
     const double slack = slack_at_zero(penalty, grad);
     if (slack < 0 && penalty.l1 > 0 && limits_dual(penalty, grad))
       found.worst = std::max(found.worst, -slack / penalty.l1);
@@ -492,7 +492,7 @@ class Candidates {
   }
 
   View view_;
-  const Target& target_;
+  const CoreProblem& problem_;
   const double least_alpha_;
   ThreadTeam& team_;
   Rows rows_;

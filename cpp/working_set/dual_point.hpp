@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/rows.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "working_set/candidates.hpp"
 
 namespace blockgreedy {
@@ -17,10 +17,10 @@ template <class View>
 class DualPoint {
  public:
   // `dual` and `value` are where the result belongs.
-  DualPoint(const View& view, const Target& target, ThreadTeam& team, Candidates<View>& candidates,
+  DualPoint(const View& view, const CoreProblem& problem, ThreadTeam& team, Candidates<View>& candidates,
             std::vector<double>& dual, double& value)
       : view_(view),
-        target_(target),
+        problem_(problem),
         team_(team),
         rows_(view.n_rows, team),
         candidates_(candidates),
@@ -47,7 +47,7 @@ class DualPoint {
   // as a θ would be; returns whether that was the given one, or where the equalities moved it.
   bool try_point(std::vector<double>& point, int n_repairs, const Where& where) {
     const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
-    const bool has_equalities = target_.fit_intercept || !unpenalised.empty();
+    const bool has_equalities = problem_.fit_intercept || !unpenalised.empty();
     for (int round = 0;; ++round) {
       if (has_equalities) {
         keep_equalities(point, where, unpenalised);
@@ -78,18 +78,18 @@ class DualPoint {
       }
       return inside ? -conjugate_of(first, count, u) : -infinity;
     });
-    if (target_.offset) value += rows_.product(dual_.data(), target_.offset);
+    if (problem_.offset) value += rows_.product(dual_.data(), problem_.offset);
     products_.resize(static_cast<std::size_t>(n_column_parts));
     for (auto& part : products_) part.clear();
     const double rounding = product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
     candidates_.visit_beyond_again(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
-      const CoordinatePenalty penalty = target_.penalty.at(j);
+      const CoordinatePenalty penalty = problem_.penalty.at(j);
       if (!limits_dual(penalty, product)) product += std::copysign(rounding * norm, product);
       if (!(std::fabs(product) <= penalty.l1)) products_[static_cast<std::size_t>(part)].push_back({j, product});
     });
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
-        const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+        const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
         if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product);
         else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + 1e-12))) return -infinity;
       }
@@ -99,7 +99,7 @@ class DualPoint {
 
   // Into the domain of the loss's conjugate.
   void into_domain(std::vector<double>& point) {
-    if (target_.loss.traits().is_quadratic) return;  // no bounds
+    if (problem_.loss.traits().is_quadratic) return;  // no bounds
     sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       for (std::int64_t i = 0; i < count; ++i)
         point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
@@ -108,7 +108,7 @@ class DualPoint {
   }
 
   double row_weight(std::int64_t i) const {
-    return target_.row_weights ? target_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
+    return problem_.row_weights ? problem_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
   }
 
  private:
@@ -123,7 +123,7 @@ class DualPoint {
   void keep_if_better(const std::vector<double>& point) {
     double worst = 0, worst_of_all = 0;
     for (const Broken& entry : broken_) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
       if (!(penalty.l1 > 0)) continue;
       const double size = std::fabs(entry.product) / penalty.l1;
       worst_of_all = std::max(worst_of_all, size);
@@ -136,11 +136,11 @@ class DualPoint {
   void try_scale(const std::vector<double>& point, double worst) {
     const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
     double value = -conjugate(point, scale);
-    if (target_.offset) {
-      value += scale * rows_.product(point.data(), target_.offset);
+    if (problem_.offset) {
+      value += scale * rows_.product(point.data(), problem_.offset);
     }
     for (const Broken& entry : broken_) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
       if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-scale * entry.product);
     }
     if (!(value > value_)) return;
@@ -155,7 +155,7 @@ class DualPoint {
     // Products are counted as large as rounding may make them elsewhere.
     const double rounding = product_rounding * std::sqrt(rows_.product(point.data(), point.data()));
     const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
-      const CoordinatePenalty penalty = target_.penalty.at(j);
+      const CoordinatePenalty penalty = problem_.penalty.at(j);
       product += std::copysign(rounding * norm, product);
       if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
     };
@@ -168,7 +168,7 @@ class DualPoint {
   std::vector<std::int32_t> unpenalised_of(const Where& where) const {
     std::vector<std::int32_t> features;
     for (const Looked& entry : where.found.support) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
       if (penalty.l1 == 0 && penalty.l2 == 0) features.push_back(entry.feature);
     }
     return features;
@@ -192,7 +192,7 @@ class DualPoint {
         return sum;
       });
     };
-    const CoordinatePenalty penalty = target_.penalty.at(feature);
+    const CoordinatePenalty penalty = problem_.penalty.at(feature);
     const double product = sum_over([=](std::int32_t i, double x) { return x * theta[i]; });
     const double excess = equality ? product : std::fabs(product) - penalty.l1;
     if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
@@ -215,7 +215,7 @@ class DualPoint {
     if (unpenalised.size() > many) {
       for (int round = 0; round < 50 && !keeps_equalities(point, unpenalised); ++round) {
         for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
-        if (target_.fit_intercept) project_together(point, where.root, {-1});
+        if (problem_.fit_intercept) project_together(point, where.root, {-1});
       }
       return;
     }
@@ -223,9 +223,9 @@ class DualPoint {
     // Again for what rounding left: as much is missing from the proof.
     for (int round = 0; round < 3 && (round == 0 || !keeps_equalities(point, unpenalised, 2e-15)); ++round) {
       together.clear();
-      if (target_.fit_intercept) together.push_back(-1);
+      if (problem_.fit_intercept) together.push_back(-1);
       for (std::int32_t feature : unpenalised) {
-        if (limits_dual(target_.penalty.at(feature), column_dot(view_, feature, point.data())))
+        if (limits_dual(problem_.penalty.at(feature), column_dot(view_, feature, point.data())))
           together.push_back(feature);
       }
       project_together(point, where.root, together);
@@ -288,7 +288,7 @@ class DualPoint {
   bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
                         double rounding = 1e-13) {
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
-    if (target_.fit_intercept) {
+    if (problem_.fit_intercept) {
       const double sum = rows_.sum(
           1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
       if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
@@ -298,7 +298,7 @@ class DualPoint {
       double squares = 0;
       view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { squares += row_weight(i) > 0 ? x * x : 0.0; });
       const double norm = std::sqrt(squares);
-      if (limits_dual(target_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
+      if (limits_dual(problem_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
         return false;
     }
     return true;
@@ -314,9 +314,9 @@ class DualPoint {
       double sum = 0;
       for (std::int64_t first = begin; first < end; first += chunk) {
         const std::int64_t count = std::min(chunk, end - first);
-        if (target_.row_weights) {
+        if (problem_.row_weights) {
           for (std::int64_t i = 0; i < count; ++i) {
-            const double weight = target_.row_weights[first + i];
+            const double weight = problem_.row_weights[first + i];
             u[static_cast<std::size_t>(i)] =
                 weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
           }
@@ -325,7 +325,7 @@ class DualPoint {
           for (std::int64_t i = 0; i < count; ++i)
             u[static_cast<std::size_t>(i)] = all * point[static_cast<std::size_t>(first + i)];
         }
-        loss_kernels(target_.loss).into_domain(target_.y + first, u.data(), count, target_.loss.delta);
+        loss_kernels(problem_.loss).into_domain(problem_.y + first, u.data(), count, problem_.loss.delta);
         sum += f(first, count, u.data());
       }
       return sum;
@@ -340,14 +340,14 @@ class DualPoint {
   }
   double conjugate_of(std::int64_t first, std::int64_t count, const double* u) const {
     std::array<double, 256> value;
-    loss_kernels(target_.loss).conjugates(target_.y + first, u, count, target_.loss.delta, value.data());
+    loss_kernels(problem_.loss).conjugates(problem_.y + first, u, count, problem_.loss.delta, value.data());
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
     return sum;
   }
 
   View view_;
-  const Target& target_;
+  const CoreProblem& problem_;
   ThreadTeam& team_;
   Rows rows_;
   Candidates<View>& candidates_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/kernels.hpp"
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 #include "working_set/subproblem.hpp"
 
 namespace blockgreedy {

@@ -31,15 +31,15 @@ constexpr double sure = 1e-3;
 template <class View>
 class Solver final : public WorkingSet {
  public:
-  Solver(const View& view, const Target& target, const WorkingSetOptions& options, ThreadTeam& team)
+  Solver(const View& view, const CoreProblem& problem, const WorkingSetOptions& options, ThreadTeam& team)
       : view_(view),
-        target_(target),
-        traits_(target.loss.traits()),
+        problem_(problem),
+        traits_(problem.loss.traits()),
         options_(options),
         team_(team),
         rows_(view.n_rows, team),
-        candidates_(view, target, options.least_alpha, team),
-        proof_(view, target, team, candidates_, dual, dual_value),
+        candidates_(view, problem, options.least_alpha, team),
+        proof_(view, problem, team, candidates_, dual, dual_value),
         copy_(view, team),
         model_(team),
         products_(2 * view.n_nonzeros(), view.n_rows, team) {
@@ -52,25 +52,25 @@ class Solver final : public WorkingSet {
   void start(double* w, double b) override {
     w_ = w;
     intercept = b;
-    rows_.for_each([&](std::size_t i) { t_[i] = b + (target_.offset ? target_.offset[i] : 0.0); });
+    rows_.for_each([&](std::size_t i) { t_[i] = b + (problem_.offset ? problem_.offset[i] : 0.0); });
     penalty = 0;
     support.clear();
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (w[j] == 0) continue;
-      if (is_empty(view_, j, target_.row_weights)) {  // no step would ever come to it
+      if (is_empty(view_, j, problem_.row_weights)) {  // no step would ever come to it
         w[j] = 0;
         continue;
       }
       view_.for_each_nonzero(j, [&](std::int32_t i, double x) { t_[static_cast<std::size_t>(i)] += w[j] * x; });
       support.push_back(static_cast<std::int32_t>(j));
-      penalty += target_.penalty.at(j).value(w[j]);
+      penalty += problem_.penalty.at(j).value(w[j]);
     }
     Clock clock(*this, Phase::rows);
     objective = advance(nullptr, 0.0, theta_, root_) + penalty;
     f_null = options_.f_null < 0 ? objective : options_.f_null;
     enough = std::max(options_.tol * f_null, options_.f_null < 0 ? rounding_share * f_null : options_.floor);
     clock.next(Phase::gradients);
-    const bool at_zero = support.empty() && b == 0 && target_.offset == nullptr;
+    const bool at_zero = support.empty() && b == 0 && problem_.offset == nullptr;
     candidates_.begin(theta_, w_, at_zero, room(), found_);
     n_candidates = candidates_.size();
     clock.next(Phase::certificate);
@@ -81,9 +81,9 @@ class Solver final : public WorkingSet {
 
   void alpha_fell(const Penalty& before) override {
     Clock clock(*this, Phase::gradients);
-    const double fall = before.alpha - target_.penalty.alpha;
+    const double fall = before.alpha - problem_.penalty.alpha;
     double less = 0;
-    for (std::int32_t j : support) less += before.at(j).value(w_[j]) - target_.penalty.at(j).value(w_[j]);
+    for (std::int32_t j : support) less += before.at(j).value(w_[j]) - problem_.penalty.at(j).value(w_[j]);
     penalty -= less;
     objective -= less;
     clock.next(Phase::rows);
@@ -112,26 +112,26 @@ class Solver final : public WorkingSet {
     std::int64_t work = 0;
     double penalty = 0, size = 0;
     for (std::size_t k = 0; k < count; ++k) {
-      const CoordinatePenalty own = target_.penalty.at(features[k]);
+      const CoordinatePenalty own = problem_.penalty.at(features[k]);
       penalty += values[k] >= own.lower && values[k] <= own.upper ? own.value(values[k]) : infinity;
       moving_.push_back({features[k], values[k]});
       work += view_.count(features[k]);
       size += std::fabs(values[k]) * std::sqrt(column_squared_norm(view_, features[k]));
     }
-    const auto base = [&](std::size_t i) { return b + (target_.offset ? target_.offset[i] : 0.0); };
+    const auto base = [&](std::size_t i) { return b + (problem_.offset ? problem_.offset[i] : 0.0); };
     accumulate(work, base);
     // Columns that nearly cancel: what is left of them has lost digits.
     if (size > 100 * std::sqrt(rows_.product(Xd_.data(), Xd_.data()))) accumulate_exactly(base);
-    const auto losses = loss_kernels(target_.loss).values;
+    const auto losses = loss_kernels(problem_.loss).values;
     const double loss = rows_.sum(4, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t chunk = 256;
       std::array<double, chunk> value;
       double sum = 0;
       for (std::int64_t first = begin; first < end; first += chunk) {
         const std::int64_t n = std::min(chunk, end - first);
-        losses(target_.y + first, Xd_.data() + first, n, target_.loss.delta, value.data());
-        if (target_.row_weights)
-          sum += std::inner_product(value.begin(), value.begin() + n, target_.row_weights + first, 0.0);
+        losses(problem_.y + first, Xd_.data() + first, n, problem_.loss.delta, value.data());
+        if (problem_.row_weights)
+          sum += std::inner_product(value.begin(), value.begin() + n, problem_.row_weights + first, 0.0);
         else sum += kernels().sum(value.data(), n) / static_cast<double>(view_.n_rows);
       }
       return sum;
@@ -204,7 +204,7 @@ class Solver final : public WorkingSet {
       moving_.push_back({j, by});
       work += view_.count(j);
     };
-    if (target_.fit_intercept) {
+    if (problem_.fit_intercept) {
       columns.push_back({-1,
                          true,
                          0,
@@ -222,7 +222,7 @@ class Solver final : public WorkingSet {
     for (std::int32_t j : support) {
       left_before(j);
       const double from = last != last_weights_.end() && last->feature == j ? (last++)->step : 0.0;
-      const CoordinatePenalty penalty = target_.penalty.at(j);
+      const CoordinatePenalty penalty = problem_.penalty.at(j);
       const double on = w_[j] + share * (w_[j] - from);
       double to = std::clamp(on, penalty.lower, penalty.upper);
       if (penalty.l1 > 0 && to * w_[j] < 0) to = 0;
@@ -268,11 +268,18 @@ class Solver final : public WorkingSet {
 
   // Derivatives and curvatures at the predictions t_ + step·direction; returns the loss.
   double advance(const double* direction, double step, std::vector<double>& theta, std::vector<float>& root) {
-    const RowRun rows{target_.y,          target_.row_weights, 1.0 / static_cast<double>(view_.n_rows),
-                      target_.loss.delta, caution(),           flat_,
-                      t_.data(),          direction,           step,
-                      theta.data(),       root.data()};
-    const auto advance_rows = loss_kernels(target_.loss).advance;
+    const RowRun rows{problem_.y,
+                      problem_.row_weights,
+                      1.0 / static_cast<double>(view_.n_rows),
+                      problem_.loss.delta,
+                      caution(),
+                      flat_,
+                      t_.data(),
+                      direction,
+                      step,
+                      theta.data(),
+                      root.data()};
+    const auto advance_rows = loss_kernels(problem_.loss).advance;
     return rows_.sum(4, [&](std::int64_t begin, std::int64_t end) { return advance_rows(rows, begin, end); });
   }
 
@@ -295,7 +302,7 @@ class Solver final : public WorkingSet {
     const bool exact = traits_.is_quadratic;
     auto& columns = model_.columns;
     columns.clear();
-    if (target_.fit_intercept) {
+    if (problem_.fit_intercept) {
       const double grad = rows_.sum(
           1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(theta_.data() + begin, end - begin); });
       columns.push_back({-1, true, 0, n, grad, 0, intercept, intercept, {0, 0, -infinity, infinity}});
@@ -304,8 +311,8 @@ class Solver final : public WorkingSet {
       const std::int64_t count = view_.count(entry.feature);
       const bool dense = 3 * count >= n;
       columns.push_back({entry.feature, dense, 0, dense ? n : count, entry.grad, 0, w_[entry.feature],
-                         w_[entry.feature], target_.penalty.at(entry.feature)});
-      if (dense && target_.fit_intercept) {
+                         w_[entry.feature], problem_.penalty.at(entry.feature)});
+      if (dense && problem_.fit_intercept) {
         columns.back().shift = copy_.shift(entry.feature);
         columns.back().grad -= columns.back().shift * columns.front().grad;
       }
@@ -674,7 +681,7 @@ class Solver final : public WorkingSet {
     // What the gap would be at θ itself, and by how much θ breaks the constraints.
     double complementarity = 0, size = 0;
     const auto count_in = [&](const Looked& entry) {
-      const CoordinatePenalty penalty = target_.penalty.at(entry.feature);
+      const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
       const double weight = w_[entry.feature];
       complementarity += penalty.value(weight) + entry.grad * weight;
       if (!limits_dual(penalty, entry.grad)) complementarity += penalty.conjugate(-entry.grad);
@@ -695,7 +702,7 @@ class Solver final : public WorkingSet {
   };
 
   View view_;
-  const Target& target_;
+  const CoreProblem& problem_;
   const LossTraits traits_;
   WorkingSetOptions options_;
   ThreadTeam& team_;
@@ -738,12 +745,12 @@ class Solver final : public WorkingSet {
 
 }  // namespace
 
-std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const CoreProblem& problem,
                                              const WorkingSetOptions& options, ThreadTeam& team) {
   return std::visit(
       [&](const auto& view) -> std::unique_ptr<WorkingSet> {
         using View = std::remove_cvref_t<decltype(view)>;
-        return std::make_unique<Solver<View>>(view, target, options, team);
+        return std::make_unique<Solver<View>>(view, problem, options, team);
       },
       matrix);
 }

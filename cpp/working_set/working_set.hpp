@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "math/model.hpp"
+#include "math/core_problem.hpp"
 
 namespace blockgreedy {
 
@@ -42,7 +42,7 @@ class WorkingSet {
 
   // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
   virtual void start(double* w, double intercept) = 0;
-  // The target's alpha has fallen since it had this penalty, and l2 may have; weights, predictions and what is known
+  // The problem's alpha has fallen since it had this penalty, and l2 may have; weights, predictions and what is known
   // of the columns stay.
   virtual void alpha_fell(const Penalty& before) = 0;
   // One outer iteration; false if no step lowers the objective any more.
@@ -68,7 +68,7 @@ class WorkingSet {
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
 };
 
-std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const Target& target,
+std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const CoreProblem& problem,
                                              const WorkingSetOptions& options, ThreadTeam& team);
 
 }  // namespace blockgreedy

@@ -86,7 +86,7 @@ figure.savefig("genomics-groups.png", dpi=120)
 
 # %%
 path = bg.solve_path(bg.Problem(X, trait, alpha=1.0, fit_intercept=True), n_alphas=60, eps=0.05)
-alpha = path.alphas[path.with_nonzeros(30)]
+alpha = path.alphas[path.index_of_nonzeros(30)]
 start = time.perf_counter()
 counts = np.zeros(N_GENES)
 N_HALVES = 100

@@ -1,6 +1,6 @@
 """blockgreedy: L1-regularised models on large sparse data: a certified default solver and the block-greedy family."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from blockgreedy import data
 from blockgreedy.data import Dataset, load, save
@@ -11,9 +11,16 @@ from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
+from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
-from blockgreedy.solvers.solve import Solution, solve
+from blockgreedy.solvers.solve import solve
 from blockgreedy.solvers.trace import Trace
+
+if TYPE_CHECKING:  # at run time they are loaded when one is asked for, see __getattr__
+    from blockgreedy.estimators.classifiers import LogisticRegression, SquaredHingeClassifier
+    from blockgreedy.estimators.cv_models import ElasticNetCV, LassoCV, LogisticRegressionCV
+    from blockgreedy.estimators.encoder import TableEncoder
+    from blockgreedy.estimators.regressors import ElasticNet, HuberLasso, Lasso
 
 __version__ = "0.1.0"
 
@@ -58,4 +65,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names, without the packages that importing them loads."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class Matrix:
-    """A design matrix the core looks at without copying it."""
+    """A design matrix, used by the core without a copy."""
 
     @property
     def n_rows(self) -> int: ...
@@ -40,7 +40,7 @@ def dense(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='F
 def find_fault(matrix: Matrix, n_threads: int) -> str:
     """"" for a sound matrix, else one of indptr, range, unsorted, finite."""
 
-class Model:
+class CoreProblem:
     """Objective and certificate passes over one matrix."""
 
     def __init__(self, matrix: object, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: int, delta: float, alpha: float, l2: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, l2_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], row_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, offset: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, fit_intercept: bool, n_threads: int) -> None: ...
@@ -59,9 +59,9 @@ class Model:
     def kkt_residual(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
 
 class BlockGreedy:
-    """Algorithm 1; see cpp/blockgreedy/block_greedy.hpp."""
+    """Algorithm 1; see cpp/family/block_greedy.hpp."""
 
-    def __init__(self, model: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int) -> None: ...
+    def __init__(self, problem: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int) -> None: ...
 
     def run(self, n_iter: int, max_seconds: float) -> tuple[int, bool]: ...
 
@@ -101,9 +101,9 @@ class BlockGreedy:
     def critical_nonzeros(self) -> int: ...
 
 class WorkingSet:
-    """The default solver; see cpp/blockgreedy/working_set.hpp."""
+    """The default solver; see cpp/working_set/working_set.hpp."""
 
-    def __init__(self, model: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float) -> None: ...
+    def __init__(self, problem: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float) -> None: ...
 
     def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], intercept: float) -> bool: ...
 

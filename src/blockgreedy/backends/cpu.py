@@ -1,148 +1,46 @@
-"""The C++ core as the rest of the package sees it."""
+"""The iterations of the core, on the threads of this machine: the default solver and the family."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from blockgreedy import _core
-from blockgreedy.base.threads import resolve_threads
+from blockgreedy.base.names import GREEDY_RULES, SCAN_MODES, UPDATES
 
 if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition
-    from blockgreedy.problem.problem import Problem
+    from blockgreedy.problem.core_problem import CoreProblem
     from blockgreedy.solvers.options import FamilyOptions
 
-UPDATES = ("add", "line-search", "sweep", "joint")
-GREEDY_RULES = ("gain", "step")
-SCANS = ("slices", "blocks")
+
+def working_set(
+    problem: CoreProblem,
+    *,
+    n_blocks: int = 0,
+    partition: Partition | None = None,
+    tol: float,
+    f_null: float,
+    floor: float = 0.0,
+    least_alpha: float = float("inf"),
+) -> _core.WorkingSet:
+    """The default solver; the numbers are those of ``WorkingSetOptions`` in the core."""
+    block_of = None if partition is None else partition.block_of
+    return _core.WorkingSet(problem.core, n_blocks, block_of, tol, f_null, floor, least_alpha)
 
 
-def core_matrix(columns: Any) -> _core.Matrix:
-    """A handle on canonical CSC or Fortran-ordered columns; no copy."""
-    if not sp.issparse(columns):
-        return _core.dense(columns)
-    csc: Any = columns
-    return _core.csc(csc.shape[0], csc.indptr, csc.indices, csc.data)
-
-
-def find_fault(columns: Any, n_threads: int | None = None) -> str:
-    """What is wrong with the columns: "" or one of indptr, range, unsorted, finite."""
-    return _core.find_fault(core_matrix(columns), resolve_threads(n_threads))
-
-
-def transpose_rows(csr: Any, n_threads: int | None = None) -> tuple[Any, Any, Any, str]:
-    """(data, indices, indptr) of the columns of a CSR matrix, and what is wrong with it: see ``find_fault``.
-
-    With "unsorted" an entry occurs twice; with another fault the arrays hold nothing of use.
-    """
-    n_nonzeros = int(csr.indptr[-1]) if len(csr.indptr) else 0
-    if n_nonzeros < 0 or n_nonzeros > min(len(csr.indices), len(csr.data)):
-        return csr.data, csr.indices, csr.indptr, "indptr"
-    indptr = np.empty(csr.shape[1] + 1, dtype=np.int32 if n_nonzeros < 2**31 else np.int64)
-    indices, data = np.empty(n_nonzeros, dtype=np.int32), np.empty(n_nonzeros, dtype=csr.data.dtype)
-    rows = np.ascontiguousarray(csr.indptr, dtype=csr.indptr.dtype if csr.indices.dtype == np.int32 else np.int64)
-    fault = _core.to_columns(
-        csr.shape[1], rows, np.ascontiguousarray(csr.indices), np.ascontiguousarray(csr.data), indptr, indices, data,
-        resolve_threads(n_threads),
-    )  # fmt: skip
-    return data, indices, indptr, fault
-
-
-def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
-    """x_j·r of every column: one pass over the nonzeros."""
-    return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)
-
-
-def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Xw, without a copy of X in another type."""
-    return _core.combine_columns(matrix, w)
-
-
-def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Xw of a w that is 0 but for these features: takes as long as their columns."""
-    return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
-
-
-def weighted_squares(
-    matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
-) -> NDArray[np.float64]:
-    """Σ_i weights_i x_ij² of every column (weights None: all 1)."""
-    return _core.weighted_squares(matrix, weights, n_threads)
-
-
-def column_scales(
-    matrix: _core.Matrix, row_weights: NDArray[np.float64] | None, centred: bool, n_threads: int
-) -> NDArray[np.float64]:
-    """Standard deviation of every column, or the root of its mean square; 0 for a column that does not vary."""
-    return _core.column_scales(matrix, row_weights, centred, n_threads)
-
-
-class CpuModel:
-    """A problem on the core: its objective and the passes over the columns that a certificate needs."""
-
-    def __init__(self, problem: Problem, n_threads: int) -> None:
-        self.matrix, self._n_threads = core_matrix(problem.X), n_threads
-        self.core = _core.Model(
-            self.matrix,
-            problem.y,
-            problem.loss.code,
-            getattr(problem.loss, "delta", 1.0),
-            problem.alpha,
-            problem.l2,
-            problem.penalty_weights,
-            problem.l2_weights,
-            problem.lower,
-            problem.upper,
-            problem.row_weights,
-            problem.offset,
-            problem.fit_intercept,
-            n_threads,
-        )
-
-    def predict(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.core.predict(w)
-
-    def objective(self, w: NDArray[np.float64], Xw: NDArray[np.float64]) -> float:
-        return self.core.objective(w, Xw)
-
-    def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        return column_products(self.matrix, theta, self._n_threads)
-
-    def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False, rounding: float = 0.0) -> float:
-        return self.core.alpha_needed(np.ascontiguousarray(theta), at_null, rounding)
-
-    def penalty_conjugate(self, theta: NDArray[np.float64], scale: float, rounding: float = 0.0) -> float:
-        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale, rounding)
-
-    def working_set(
-        self,
-        n_blocks: int,
-        partition: Partition | None,
-        tol: float,
-        f_null: float,
-        floor: float = 0.0,
-        least_alpha: float = float("inf"),
-    ) -> _core.WorkingSet:
-        """The default solver; the numbers are those of ``WorkingSetOptions`` in the core."""
-        block_of = None if partition is None else partition.block_of
-        return _core.WorkingSet(self.core, n_blocks, block_of, tol, f_null, floor, least_alpha)
-
-    def block_greedy(self, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:
-        return _core.BlockGreedy(
-            self.core,
-            partition.block_of,
-            partition.n_blocks,
-            options.blocks_per_iter,
-            options.per_block,
-            UPDATES.index(options.update),
-            GREEDY_RULES.index(options.greedy_rule),
-            SCANS.index(options.scan),
-            options.atomic,
-            options.inner_tol,
-            options.sweeps,
-            options.seed,
-        )
+def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:
+    """Algorithm 1."""
+    return _core.BlockGreedy(
+        problem.core,
+        partition.block_of,
+        partition.n_blocks,
+        options.blocks_per_iter,
+        options.per_block,
+        UPDATES.index(options.update),
+        GREEDY_RULES.index(options.greedy_rule),
+        SCAN_MODES.index(options.scan),
+        options.atomic,
+        options.inner_tol,
+        options.sweeps,
+        options.seed,
+    )

@@ -1,32 +1,32 @@
 """Options that several commands have: which data, which problem, where the results go."""
 
 import contextlib
-import math
-import shlex
-import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from blockgreedy.base.surroundings import surroundings
+from blockgreedy.base.names import LossName
+from blockgreedy.base.validate import non_negative
 from blockgreedy.cli.advice import codes_advice, large_columns, loss_for, scale_advice
-from blockgreedy.cli.outputs import Input, Output
-from blockgreedy.cli.shell import WRONG_USE, failures, note, option, warnings_as_lines
+from blockgreedy.cli.facts import pick
+from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
+from blockgreedy.cli.shell import failures, note, option, warnings_as_lines
+from blockgreedy.cli.texts import WRONG_USE
 from blockgreedy.data import Dataset, load
-from blockgreedy.data.loading import TABLE_SUFFIXES, cache_of, check_columns, check_options, kind_of
-from blockgreedy.problem.arguments import non_negative
+from blockgreedy.data.cache import cache_of
+from blockgreedy.data.formats import TABLES, data_file
+from blockgreedy.data.loading import check_columns, check_options
+from blockgreedy.data.treatment import TREATMENTS
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
 FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
-Loss = Literal["auto", "squared", "logistic", "squared_hinge", "huber"]
+Loss = Literal["auto", LossName]
 Dtype = Literal["float32", "float64"]
 IndexBase = Literal["auto", "0", "1"]
 _BASES: dict[str, Literal["auto", 0, 1]] = {"auto": "auto", "0": 0, "1": 1}
@@ -103,12 +103,12 @@ class Reading:
         for path in data:
             found.append(("the data", path))
             with contextlib.suppress(ValueError):  # another ending, which reading will complain about
-                kind, _ = kind_of(path)
-                if self.target is not None and kind in (".mtx", ".npy"):
+                format = data_file(path).format
+                if self.target is not None and format.target_is_file:
                     found.append(("the labels", Path(self.target)))
                 with failures(code=WRONG_USE):
                     check_options(path, **self._of_files(), **more)
-                    if kind in TABLE_SUFFIXES:
+                    if format is TABLES:
                         labelled = self.needs_labels or self.target is not None
                         check_columns(path, target=self.target, labelled=labelled, **self.of_tables())
         return found
@@ -125,7 +125,7 @@ class Reading:
 
     def of_tables(self) -> dict[str, Any]:
         """What becomes of the columns of a table."""
-        return pick(self, "categorical drop fill cross min_count")
+        return pick(self, " ".join(TREATMENTS))
 
     def _of_files(self) -> dict[str, Any]:
         """The options that not every kind of file has."""
@@ -187,6 +187,15 @@ class ProblemOptions(DataOptions):
         make_loss("huber" if self.loss == "auto" else self.loss, self.huber_delta)
         non_negative("l2", self.l2)
 
+    def checked(
+        self, model: Path | None, report: Path | None, *more: Output, also_read: Sequence[Input] = ()
+    ) -> Outputs:
+        """The files that the command will write, none of which it reads; what is wrong ends the command here."""
+        with failures(code=WRONG_USE):
+            self.check()
+        written = (model_output(model), report_output(report), *more, *self.caches(self.data))
+        return Outputs([*self.inputs(self.data), *also_read], *written)
+
     @property
     def with_intercept(self) -> bool:
         return self.fit_intercept is not False
@@ -207,51 +216,12 @@ class ProblemOptions(DataOptions):
         return problem
 
 
-def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]:
-    X = dataset.X
-    return {
-        "data": str(data),
-        **pick(problem, "n_samples n_features"),
-        "nonzeros_X": int(X.nnz if hasattr(X, "nnz") else X.size),
-    }
-
-
 _MODEL = typer.Option(
     "--model", help="Save the model to this .npz or .json file, for predict and report.", rich_help_panel="Output"
 )
 _REPORT = typer.Option(
     "--report", help="Write a report, one .html file that needs no network.", rich_help_panel="Output"
 )
-
-
-def show_files(console: Any, written: Mapping[str, Path]) -> None:
-    for name, path in written.items():
-        console.print(f"{name}: {path}", highlight=False)
-
-
-def pick(record: Any, names: str) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names.split()}
-
-
-def finite(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """For JSON, which has no nan and no inf."""
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in facts.items()}
-
-
-def numbers(values: NDArray[np.float64]) -> list[float | None]:
-    return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What a saved model says of how it was made."""
-    command = shlex.join(["blockgreedy", *sys.argv[1:]])
-    facts = {name: _readable(value) for name, value in facts.items()}
-    return {"command": _readable(command), **finite(facts), **surroundings()}
-
-
-def _readable(value: Any) -> Any:
-    """File names may hold bytes that are no text."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 ModelOption = Annotated[Path | None, _MODEL]

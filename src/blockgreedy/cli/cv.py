@@ -3,52 +3,27 @@
 import json
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from blockgreedy.base.validate import whole
-from blockgreedy.cli.asked import (
-    ModelOption,
-    ProblemOptions,
-    ReportOption,
-    data_facts,
-    finite,
-    numbers,
-    pick,
-    settings_of,
-    show_files,
-)
-from blockgreedy.cli.outputs import Outputs, model_output, report_output
+from blockgreedy.base.names import Selection
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, whole
+from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
+from blockgreedy.cli.facts import data_facts, finite, numbers, pick, settings_of
+from blockgreedy.cli.outputs import show_files
 from blockgreedy.cli.scores import score_facts, show_elided, show_scores, some_of
-from blockgreedy.cli.shell import (
-    ALPHAS,
-    EPS,
-    L1_RATIO,
-    NOT_CONVERGED,
-    THREADS,
-    TOL,
-    WRONG_USE,
-    Results,
-    app,
-    failures,
-    option,
-    takes,
-    waiting,
-    warnings_as_lines,
-)
+from blockgreedy.cli.shell import Results, app, failures, option, takes, waiting, warnings_as_lines
+from blockgreedy.cli.texts import ALPHAS, EPS, L1_RATIO, NOT_CONVERGED, THREADS, TOL, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import CrossValidation, Model
 from blockgreedy.models.quality import Quality, measure
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.path import check_grid, check_ratio
-from blockgreedy.solvers.solve import check_limits
 
 _of_cv, _of_stopping, _of_output = partial(option, "Folds"), partial(option, "Stopping"), partial(option, "Output")
-Selection = Literal["min", "1se"]
 _ESTIMATORS = {"squared": "ElasticNetCV", "logistic": "LogisticRegressionCV"}
 
 
@@ -119,14 +94,7 @@ def cv(options: CvOptions) -> None:
     [cyan]blockgreedy cv reuters.svm --scoring roc_auc --model best.npz --report cv.html[/]
     [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
     """
-    with failures(code=WRONG_USE):
-        options.check()
-    outputs = Outputs(
-        options.inputs(options.data),
-        model_output(options.model),
-        report_output(options.report),
-        *options.caches(options.data),
-    )
+    outputs = options.checked(options.model, options.report)
     with failures("interrupted before an alpha was finished in all folds; nothing was saved") as stage:
         with waiting(f"reading {options.data}", options.quiet):
             dataset = options.read(n_threads=options.n_threads)
@@ -151,21 +119,7 @@ def cv(options: CvOptions) -> None:
         typer.secho(message, err=True, fg="yellow")
     quality = _quality(problem, estimator, dataset, options.folds)
     model = replace(_model(problem, estimator, dataset, cross), quality=quality)
-    facts = {
-        **data_facts(options.data, dataset, problem),
-        "loss": problem.loss.name,
-        **pick(options, "target positive standardize tol folds scoring selection l1_ratio"),
-        "fit_intercept": problem.fit_intercept,
-        **pick(problem, "alpha l2"),
-        **pick(cross, "alpha_min alpha_1se"),
-        "alphas_covered": covered,
-        "alphas_asked_for": asked_for,
-        "status": estimator.status_,
-        "objective": float(model.objectives[0]),
-        "gap": float(model.gaps[0]),
-        "f_null": model.f_null,
-        "nonzeros": int(model.nonzeros[0]),
-    }
+    facts = _facts(options, dataset, problem, estimator, cross, model)
     code = 0 if estimator.status_ == "converged" else NOT_CONVERGED
     outputs.write_model(lambda: replace(model, settings=settings_of(facts)))
     if options.as_json:
@@ -179,6 +133,26 @@ def cv(options: CvOptions) -> None:
         show_scores(console, quality, problem.classes)
         show_files(console, outputs.written)
     raise typer.Exit(outputs.code or code)
+
+
+def _facts(
+    options: CvOptions, dataset: Dataset, problem: Problem, estimator: Any, cross: CrossValidation, model: Model
+) -> dict[str, Any]:
+    return {
+        **data_facts(options.data, dataset, problem),
+        "loss": problem.loss.name,
+        **pick(options, "target positive standardize tol folds scoring selection l1_ratio"),
+        "fit_intercept": problem.fit_intercept,
+        **pick(problem, "alpha l2"),
+        **pick(cross, "alpha_min alpha_1se"),
+        "alphas_covered": len(cross.alphas),
+        "alphas_asked_for": len(estimator.alphas_),
+        "status": estimator.status_,
+        "objective": float(model.objectives[0]),
+        "gap": float(model.gaps[0]),
+        "f_null": model.f_null,
+        "nonzeros": int(model.nonzeros[0]),
+    }
 
 
 def _estimator(options: CvOptions, problem: Problem) -> Any:

@@ -12,16 +12,18 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 from rich.table import Table
 
+from blockgreedy.base.names import GeneratedSet
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, App, Results, app, fail, failures, option, takes
+from blockgreedy.cli.shell import App, Results, app, fail, failures, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data.collection import SETS
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetching import cache_folder, fetch, fetched
 from blockgreedy.data.generate import kdda_like, shaped, text_like
 from blockgreedy.data.writing import WRITTEN, check_writable, write
 
-Kind = Literal["text", "reuters", "news20", "realsim", "kdda"]
+Kind = Literal["text", GeneratedSet]
 _KINDS = get_args(Kind)
 _of_shape, _of_output = partial(option, "Shape"), partial(option, "Output")
 _OUT = typer.Option("--out", help=f"File to write: {WRITTEN}.", rich_help_panel="Output")

@@ -18,9 +18,10 @@ from blockgreedy.cli.advice import codes_advice
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, fail, failures, in_options, option, takes
+from blockgreedy.cli.shell import Results, fail, failures, in_options, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data.describe import ColumnFacts, describe, to_plain
-from blockgreedy.data.loading import TABLE_SUFFIXES, kind_of
+from blockgreedy.data.formats import TABLES, data_file
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.data.tables import open_table
 from blockgreedy.data.treatment import Treatment
@@ -45,13 +46,13 @@ class InfoOptions(Reading, OfFiles):
 
     def describe_table(self, path: Path) -> list[ColumnFacts] | None:
         """The columns of a table, None for another kind of file."""
-        kind, compression = kind_of(path)
-        if kind not in TABLE_SUFFIXES or not path.is_file():
+        file = data_file(path)
+        if file.format is not TABLES or not path.is_file():
             return None
         treatment = Treatment.of(**self.of_tables())
         table = open_table(
-            path, kind, compression, target=self.target, treatment=treatment, labelled=False, with_dropped=True,
-            n_threads=self.n_threads,
+            path, file.suffix, file.compression, target=self.target, treatment=treatment, labelled=False,
+            with_dropped=True, n_threads=self.n_threads,
         )  # fmt: skip
         return describe(table)
 

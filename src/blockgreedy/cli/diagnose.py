@@ -14,17 +14,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.names import PARTITION_KINDS
 from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.outputs import Outputs
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, fail, failures, option, takes
+from blockgreedy.cli.shell import Results, app, fail, failures, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.partitions.diagnose import BlockDiagnosis, Diagnosis
 from blockgreedy.partitions.diagnose import diagnose as diagnose_blocks
-from blockgreedy.partitions.partition import KINDS, make_partition
+from blockgreedy.partitions.partition import make_partition
 from blockgreedy.partitions.theory import BUDGET, Bound
 
-_KINDS = ",".join(kind for kind in KINDS if kind != "contiguous")
+_KINDS = ",".join(kind for kind in PARTITION_KINDS if kind != "contiguous")
 _SIGNS = {"upper": "≤", "lower": "≥", "exact": "="}
 _of_blocks, _of_effort, _of_output = (partial(option, panel) for panel in ("Blocks", "Effort", "Output"))
 
@@ -34,7 +36,7 @@ class DiagnoseOptions(Reading, OfFiles):
     """What ``blockgreedy diagnose`` accepts."""
 
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks, B.")
-    kinds: str = _of_blocks(_KINDS, "--kinds", f"Kinds of partition, from {', '.join(KINDS)}.")
+    kinds: str = _of_blocks(_KINDS, "--kinds", f"Kinds of partition, from {', '.join(PARTITION_KINDS)}.")
     blocks_per_iter: int | None = _of_blocks(
         None,
         "--blocks-per-iter",
@@ -72,9 +74,9 @@ def diagnose(options: DiagnoseOptions) -> None:
     [cyan]blockgreedy diagnose data.svm --center --json > diagnosis.json[/]
     """
     kinds = [kind.strip() for kind in options.kinds.split(",")]
-    unknown = [kind for kind in kinds if kind not in KINDS]
+    unknown = [kind for kind in kinds if kind not in PARTITION_KINDS]
     if unknown:
-        fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(KINDS)}, with commas between", WRONG_USE)
+        fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(PARTITION_KINDS)}, with commas between", WRONG_USE)
     Outputs(options.inputs(*options.data), *options.caches(*options.data))
     for path in options.data:
         with failures() as stage, _saying(options, f"{path.name}: loading") as say:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -21,41 +21,24 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.names import PARTITION_KINDS, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import whole
-from blockgreedy.cli.asked import (
-    ModelOption,
-    ProblemOptions,
-    ReportOption,
-    data_facts,
-    finite,
-    pick,
-    settings_of,
-)
-from blockgreedy.cli.outputs import Input, Output, Outputs, model_output, report_output
+from blockgreedy.base.validate import check_limits, non_negative, seed_of
+from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
+from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
+from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
-from blockgreedy.cli.shell import (
-    NOT_CONVERGED,
-    THREADS,
-    TOL,
-    WRONG_USE,
-    Results,
-    app,
-    failures,
-    note,
-    option,
-    takes,
-    warnings_as_lines,
-)
+from blockgreedy.cli.shell import Results, app, failures, note, option, takes, warnings_as_lines
+from blockgreedy.cli.texts import NOT_CONVERGED, THREADS, TOL, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
-from blockgreedy.partitions.partition import KINDS, Partition
-from blockgreedy.problem.arguments import non_negative
+from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
-from blockgreedy.solvers.solve import FamilyArguments, Method, Solution, check_family_arguments, check_limits, solve
+from blockgreedy.solvers.solution import Solution
+from blockgreedy.solvers.solve import FamilyArguments, check_family_arguments, solve
 from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
@@ -63,7 +46,6 @@ _STYLES = {"converged": "bold green", "diverged": "bold red"}
 _of_problem, _of_method = partial(option, "Problem"), partial(option, "Method")
 _of_family = partial(option, "Settings of the methods other than auto")
 _of_stopping, _of_output = partial(option, "Stopping"), partial(option, "Output")
-OnDivergence = Literal["stop", "continue"]
 _TRACE = typer.Option(
     "--trace", help="Write objective, gap and nonzeros over time to this CSV file.", rich_help_panel="Output"
 )
@@ -100,7 +82,7 @@ class FitOptions(ProblemOptions):
     partition: str | None = _of_family(
         None,
         "--partition",
-        f"How features are divided into blocks: {', '.join(KINDS)} (default: random), or a file written by "
+        f"How features are divided into blocks: {', '.join(PARTITION_KINDS)} (default: random), or a file written by "
         "blockgreedy partition.",
     )
     blocks_per_iter: int | None = _of_family(
@@ -170,7 +152,7 @@ class FitOptions(ProblemOptions):
                 "give exactly one of --alpha and --alpha-ratio (try --alpha-ratio 0.01), or let cross-validation "
                 "choose: blockgreedy cv"
             )
-        whole("seed", self.seed, 0, 2**64 - 1)
+        seed_of("seed", self.seed)
         for name in ("alpha", "alpha_ratio"):
             if getattr(self, name) is not None:
                 non_negative(name, getattr(self, name))
@@ -256,15 +238,8 @@ def fit(options: FitOptions) -> None:
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
     """
-    with failures(code=WRONG_USE):
-        options.check()
-    outputs = Outputs(
-        [*options.inputs(options.data), *_partition_file(options)],
-        model_output(options.model),
-        report_output(options.report),
-        Output("--trace", options.trace, "the trace"),
-        *options.caches(options.data),
-    )
+    trace = Output("--trace", options.trace, "the trace")
+    outputs = options.checked(options.model, options.report, trace, also_read=_partition_file(options))
     check_share(options.holdout)
     progress = Progress(options.tol)
     with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):
@@ -308,7 +283,7 @@ def _with_partition(options: FitOptions) -> dict[str, Any]:
 
 def _partition_file(options: FitOptions) -> list[Input]:
     name = options.partition
-    is_file = name is not None and name not in KINDS and name.endswith(".npz")
+    is_file = name is not None and name not in PARTITION_KINDS and name.endswith(".npz")
     return [("the partition", Path(name))] if name is not None and is_file else []
 
 
@@ -340,7 +315,7 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
 
 def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> dict[str, Any]:
     """The settings of the family; the default method has none of them."""
-    if options.method not in PRESETS or solution.partition is None:
+    if options.method == "auto" or solution.partition is None:
         return {}
     B = solution.partition.n_blocks
     B, P = resolve_blocks(options.method, problem.n_features, options.n_blocks, options.blocks_per_iter, B)

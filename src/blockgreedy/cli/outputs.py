@@ -1,13 +1,14 @@
 """The files of a command: checked before any work, written one by one, and listed if they were written."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from blockgreedy.cli.shell import FAILED, WRONG_USE, complain, fail, failures
+from blockgreedy.cli.shell import complain, fail, failures
+from blockgreedy.cli.texts import FAILED, WRONG_USE
 from blockgreedy.models.model import Model
 
 Input = tuple[str, Path]  # what it is, for messages, and where
@@ -106,3 +107,8 @@ def _is_same(one: Path, other: Path) -> bool:
     if one.exists() and other.exists():
         return one.is_file() and one.samefile(other)
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def show_files(console: Any, written: Mapping[str, Path]) -> None:
+    for name, path in written.items():
+        console.print(f"{name}: {path}", highlight=False)

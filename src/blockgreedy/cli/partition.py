@@ -12,11 +12,14 @@ import typer
 from rich.table import Table
 
 from blockgreedy.base.files import replacing
-from blockgreedy.cli.asked import DataOptions, ReportOption, settings_of
+from blockgreedy.base.names import PartitionKind
+from blockgreedy.cli.asked import DataOptions, ReportOption
+from blockgreedy.cli.facts import settings_of
 from blockgreedy.cli.outputs import Output, Outputs, report_output
-from blockgreedy.cli.shell import THREADS, WRONG_USE, Results, app, failures, option, takes
+from blockgreedy.cli.shell import Results, app, failures, option, takes
+from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data import Dataset
-from blockgreedy.partitions.partition import Kind, Partition, make_partition
+from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.columns import as_columns
 
 _MOST_ROWS = 64  # of the table of blocks
@@ -31,8 +34,8 @@ class PartitionOptions(DataOptions):
     """What ``blockgreedy partition`` accepts."""
 
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks.")
-    kind: Kind = _of_blocks(
-        "balanced", "--kind", "How features are grouped; clustered is the paper's Algorithm 2.", choices=Kind
+    kind: PartitionKind = _of_blocks(
+        "balanced", "--kind", "How features are grouped; clustered is the paper's Algorithm 2.", choices=PartitionKind
     )
     seed: int = _of_blocks(0, "--seed", "Seed of random and balanced blocks.")
     n_threads: int | None = _of_blocks(None, "--threads", THREADS)

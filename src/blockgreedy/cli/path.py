@@ -15,41 +15,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from blockgreedy.base.files import replacing_text
-from blockgreedy.base.validate import whole
-from blockgreedy.cli.asked import (
-    ModelOption,
-    ProblemOptions,
-    ReportOption,
-    data_facts,
-    finite,
-    pick,
-    settings_of,
-    show_files,
-)
-from blockgreedy.cli.outputs import Output, Outputs, model_output, report_output
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, whole
+from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
+from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
+from blockgreedy.cli.outputs import Output, show_files
 from blockgreedy.cli.scores import show_elided, some_of
-from blockgreedy.cli.shell import (
-    ALPHAS,
-    EPS,
-    L1_RATIO,
-    NO_POINT,
-    NOT_CONVERGED,
-    THREADS,
-    TOL,
-    WRONG_USE,
-    Results,
-    app,
-    failures,
-    option,
-    takes,
-    waiting,
-)
+from blockgreedy.cli.shell import Results, app, failures, option, takes, waiting
+from blockgreedy.cli.texts import ALPHAS, EPS, L1_RATIO, NO_POINT, NOT_CONVERGED, THREADS, TOL, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS
-from blockgreedy.solvers.path import check_grid, check_ratio, solve_path
+from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
-from blockgreedy.solvers.solve import check_limits
 
 _of_path, _of_stopping, _of_output = partial(option, "Path"), partial(option, "Stopping"), partial(option, "Output")
 _CSV = typer.Option("--csv", help="Write a line per alpha to this CSV file.", rich_help_panel="Output")
@@ -107,15 +84,7 @@ def path(options: PathOptions) -> None:
     [cyan]blockgreedy path reuters.svm --model path.npz --report path.html[/]
     [cyan]blockgreedy path genes.npz --max-nonzeros 50 --csv path.csv[/]
     """
-    with failures(code=WRONG_USE):
-        options.check()
-    outputs = Outputs(
-        options.inputs(options.data),
-        model_output(options.model),
-        report_output(options.report),
-        Output("--csv", options.csv_file, "the table"),
-        *options.caches(options.data),
-    )
+    outputs = options.checked(options.model, options.report, Output("--csv", options.csv_file, "the table"))
     with failures(NO_POINT) as stage:
         with waiting(f"reading {options.data}", options.quiet):
             dataset = options.read(n_threads=options.n_threads)

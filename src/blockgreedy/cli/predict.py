@@ -15,16 +15,18 @@ from rich.console import Console
 from scipy import sparse
 
 from blockgreedy.base.files import replacing, replacing_text
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.scores import score_facts, show_scores
-from blockgreedy.cli.shell import FAILED, THREADS, WRONG_USE, Results, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.shell import Results, app, end_stdout, fail, failures, option, takes
+from blockgreedy.cli.texts import FAILED, THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
-from blockgreedy.data.loading import SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, check_options, kind_of
+from blockgreedy.data.formats import SVMLIGHT, TABLES, data_file
+from blockgreedy.data.loading import check_options
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import measure
-from blockgreedy.solvers.criteria import CRITERIA
 
 _of_prediction, _of_output = partial(option, "Prediction"), partial(option, "Output")
 _MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")
@@ -161,10 +163,10 @@ def _say(text: str) -> None:
 def _read(options: PredictOptions, model: Model) -> Dataset:
     """As the model's own data were read, in the model's columns."""
     asked: dict[str, Any] = {"labelled": options.score, "encoding": model.encoding, "n_threads": options.n_threads}
-    kind, _ = kind_of(options.data)
-    if options.target is None and model.encoding is not None and kind in TABLE_SUFFIXES:
+    format = data_file(options.data).format
+    if options.target is None and model.encoding is not None and format is TABLES:
         asked["target"] = model.settings.get("target")
-    if model.index_base is not None and options.index_base == "auto" and kind in SVMLIGHT_SUFFIXES:
+    if model.index_base is not None and options.index_base == "auto" and format is SVMLIGHT:
         asked["index_base"] = model.index_base
     dataset = options.read(**asked)
     names, known = dataset.feature_names, model.feature_names

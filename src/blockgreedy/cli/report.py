@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 
 from blockgreedy.cli.outputs import Outputs, report_output
-from blockgreedy.cli.shell import WRONG_USE, app, fail, failures, takes
+from blockgreedy.cli.shell import app, fail, failures, takes
+from blockgreedy.cli.texts import WRONG_USE
 from blockgreedy.models.model import Model
 
 _MODEL = typer.Argument(metavar="MODEL", help="Model file that fit, path or cv saved with --model.")

@@ -18,7 +18,8 @@ from rich.table import Column
 
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.cli.outputs import Output, Outputs
-from blockgreedy.cli.shell import FAILED, NOT_CONVERGED, THREADS, WRONG_USE, app, fail, in_options, option, takes
+from blockgreedy.cli.shell import app, fail, in_options, option, takes
+from blockgreedy.cli.texts import FAILED, NOT_CONVERGED, THREADS, WRONG_USE
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.files import SUFFIXES, about_machine, write
 from blockgreedy.experiments.plan import Job, make_plan

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from blockgreedy.cli.shell import WRONG_USE, fail
+from blockgreedy.cli.shell import fail
+from blockgreedy.cli.texts import WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
 from blockgreedy.models.quality import LABELS, LOWER_IS_BETTER, ON_TRAINING_ROWS, Quality

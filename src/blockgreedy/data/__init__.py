@@ -3,8 +3,9 @@
 from blockgreedy.data.collection import SETS, PublicSet
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetching import fetch
+from blockgreedy.data.formats import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES
 from blockgreedy.data.generate import kdda_like, shaped, text_like
-from blockgreedy.data.loading import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES, load
+from blockgreedy.data.loading import load
 from blockgreedy.data.npz import save
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.data.writing import write

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from blockgreedy.base.design import LabelledDesign
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ _SHOWN = 10  # names, in a notebook
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(LabelledDesign):
     """A design matrix with one label per row.
 
     X : sparse or dense matrix, shape (n_samples, n_features)

@@ -17,7 +17,7 @@ from blockgreedy.base.files import replacing_text
 from blockgreedy.data.collection import SETS, PublicSet
 from blockgreedy.data.compression import decompressed
 from blockgreedy.data.download import Download, Seen
-from blockgreedy.data.loading import COMPRESSION_SUFFIXES
+from blockgreedy.data.formats import COMPRESSION_SUFFIXES
 
 _BLOCK = 1 << 24
 _LAST_INDEX = re.compile(rb"(\d+):[^:\s]+[ \t]*\r?\n")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from blockgreedy import _core
+from blockgreedy.base.names import GeneratedSet
 from blockgreedy.base.threads import resolve_threads
+from blockgreedy.base.validate import MAX_SEED
 from blockgreedy.data.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def text_like(
     _check_integer("n_samples", n_samples, 10, _INT32_MAX)
     _check_integer("n_features", n_features, 100, _INT32_MAX)
     _check_integer("n_topics", n_topics, 1, n_features // 4)
-    _check_integer("seed", seed, 0, 2**64 - 1)
+    _check_integer("seed", seed, 0, MAX_SEED)
     if not 1 <= mean_nonzeros <= n_features / 8:
         raise ValueError(
             f"mean_nonzeros must lie between 1 and n_features / 8 = {n_features / 8:g}, got {mean_nonzeros}"
@@ -67,7 +69,7 @@ def kdda_like(
     _check_integer("n_samples", n_samples, 100, _INT32_MAX)
     _check_integer("n_features", n_features, 100, _INT32_MAX)
     _check_integer("n_nonzeros", n_nonzeros, n_features, n_samples * n_features // 4)
-    _check_integer("seed", seed, 0, 2**64 - 1)
+    _check_integer("seed", seed, 0, MAX_SEED)
     shape = (n_samples, n_features, n_nonzeros, seed)
     indptr, indices, data, y = _generate(
         _core.kdda_pointers, _core.kdda_fill, shape, n_features, n_samples, n_threads
@@ -77,7 +79,7 @@ def kdda_like(
 
 
 # Table 1 of the paper.
-_SHAPES: dict[str, tuple[int, int, int]] = {
+_SHAPES: dict[GeneratedSet, tuple[int, int, int]] = {
     "news20": (19_996, 1_355_191, 9_097_916),
     "reuters": (23_865, 47_237, 1_757_800),
     "realsim": (72_309, 20_958, 3_709_083),
@@ -86,7 +88,7 @@ _SHAPES: dict[str, tuple[int, int, int]] = {
 
 
 def shaped(
-    name: Literal["reuters", "news20", "realsim", "kdda"],
+    name: GeneratedSet,
     seed: int = 0,
     scale: float = 1.0,
     n_threads: int | None = None,

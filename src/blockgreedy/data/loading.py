@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
-import warnings
-import zipfile
-from collections.abc import Callable
-from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from blockgreedy.data.arrays import read_mtx, read_npy
+from blockgreedy.base.validate import float_type
 from blockgreedy.data.arrow import read_schema
+from blockgreedy.data.cache import cached, state_of
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
-from blockgreedy.data.npz import read_npz, write_npz
-from blockgreedy.data.svmlight import IndexBase, read_svmlight
-from blockgreedy.data.tables import open_table, plan_table, table_to_dataset
-from blockgreedy.data.treatment import Crosses, Fill, Names, Treatment
-
-SVMLIGHT_SUFFIXES = (".svm", ".svmlight", ".libsvm", ".txt")
-COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
-TABLE_SUFFIXES = (".parquet", ".arrow", ".feather", ".csv")
-CACHE_SUFFIX = ".cache.npz"
-_CACHE_VERSION = 2  # raised when a file would be read differently than before
+from blockgreedy.data.formats import TABLES, data_file, readers_of
+from blockgreedy.data.svmlight import IndexBase
+from blockgreedy.data.tables import plan_table
+from blockgreedy.data.treatment import TREATMENTS, Crosses, Fill, Names, Treatment
 
 
 def load(
@@ -82,101 +72,54 @@ def load(
     cache : write a binary copy beside the file, ``NAME.cache.npz``, and read this copy as long as file and options
         are the same. Not for dense matrices and not with ``encoding``.
     """
-    path = Path(path)
-    kind, compression = kind_of(path)
-    check_options(
-        path, target, categorical, drop, fill, cross, min_count, encoding, index_base, n_features, allow_unterminated
-    )
-    treatment = Treatment.of(categorical, drop, fill, cross, min_count)
+    options: dict[str, Any] = {
+        "target": target, "categorical": categorical, "drop": drop, "fill": fill, "cross": cross,
+        "min_count": min_count, "encoding": encoding, "index_base": index_base, "n_features": n_features,
+        "allow_unterminated": allow_unterminated, "labelled": labelled, "dtype": dtype, "n_threads": n_threads,
+    }  # fmt: skip
+    return _load(Path(path), cache, options)
+
+
+# Options that any file accepts: those that not every reader needs have no meaning there.
+_FOR_ALL = ("labelled", "dtype", "cache", "n_threads", "encoding")
+_DEFAULTS = {name: parameter.default for name, parameter in signature(load).parameters.items()}
+
+
+def _load(path: Path, cache: bool, options: dict[str, Any]) -> Dataset:
+    file = data_file(path)
+    check_options(path, **options)
+    treatment = Treatment.of(**{name: options[name] for name in TREATMENTS})
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
-    if dtype is not None and np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"dtype={dtype!r} must be None, float32 or float64")
-    text_dtype = np.float64 if dtype is None else dtype
+    dtype, target = float_type("dtype", options["dtype"], may_be_none=True), options["target"]
 
     def read() -> Dataset:
-        if kind in SVMLIGHT_SUFFIXES:
-            return read_svmlight(
-                path, compression, dtype=text_dtype, index_base=index_base, n_features=n_features,
-                allow_unterminated=allow_unterminated, n_threads=n_threads,
-            )  # fmt: skip
-        if kind in TABLE_SUFFIXES:
-            table = open_table(
-                path, kind, compression, target=target, treatment=treatment, encoding=encoding, labelled=labelled,
-                n_threads=n_threads,
-            )  # fmt: skip
-            return table_to_dataset(
-                table, encoding=encoding, labelled=labelled, dtype=text_dtype, n_threads=n_threads
-            )
-        if kind == ".npz":
-            return read_npz(path)
-        read_matrix = read_mtx if kind == ".mtx" else read_npy
-        return read_matrix(path, target, labelled)
+        return file.format.read(file, **{name: options[name] for name in file.format.options})
 
-    if not cache or kind == ".npz":
+    if not cache or not file.format.may_cache or options["encoding"] is not None:
         dataset = read()
     else:
-        asked: dict[str, Any] = {
-            "target": None if target is None else os.fspath(target), **treatment.to_json(),
-            "labelled": labelled, "dtype": np.dtype(text_dtype).name, "index_base": index_base,
-            "n_features": n_features, "allow_unterminated": allow_unterminated,
-        }  # fmt: skip
-        if target is not None and kind in (".mtx", ".npy") and Path(target).is_file():
-            asked["labels"] = _state(Path(target))
-        dataset = _cached(path, asked, read) if encoding is None else read()
+        asked = {name: options[name] for name in ("labelled", "index_base", "n_features", "allow_unterminated")}
+        asked |= {"target": None if target is None else os.fspath(target), **treatment.to_json()}
+        asked["dtype"] = np.dtype(np.float64 if dtype is None else dtype).name
+        if target is not None and file.format.target_is_file and Path(target).is_file():
+            asked["labels"] = state_of(Path(target))
+        dataset = cached(path, asked, read)
     return dataset if dtype is None else dataset.astype(dtype)
 
 
-def kind_of(path: Path) -> tuple[str, str]:
-    """(".svm", ".gz") of "a.svm.gz", or an error that says what is accepted."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSION_SUFFIXES else ""
-    kind = suffixes[-1] if suffixes else ""
-    plain = (*TABLE_SUFFIXES[:-1], ".npz", ".mtx", ".npy")
-    if kind in (*SVMLIGHT_SUFFIXES, ".csv") or (kind in plain and not compression):
-        return kind, compression
-    raise ValueError(
-        f"path must end in .npz (scipy sparse), {', '.join(SVMLIGHT_SUFFIXES)} (svmlight), "
-        f"{', '.join(TABLE_SUFFIXES)} (tables), .mtx or .npy (matrices); svmlight and .csv also with "
-        f"{', '.join(COMPRESSION_SUFFIXES)} after it; got {str(path)!r}"
-    )
-
-
-def check_options(
-    path: Path,
-    target: str | os.PathLike[str] | None = None,
-    categorical: Names = None,
-    drop: Names = None,
-    fill: Fill = None,
-    cross: Crosses = None,
-    min_count: int = 1,
-    encoding: Encoding | None = None,
-    index_base: IndexBase = "auto",
-    n_features: int | None = None,
-    allow_unterminated: bool = False,
-) -> None:
-    """Refuses options that this kind of file does not have: reading over them would hide a mistake."""
-    kind, _ = kind_of(path)
-    text, tables = "svmlight text", "tables"
-    owners = {
-        **dict.fromkeys(SVMLIGHT_SUFFIXES, text), **dict.fromkeys(TABLE_SUFFIXES, tables),
-        ".mtx": ".mtx", ".npy": ".npy", ".npz": ".npz",
-    }  # fmt: skip
-    given: tuple[tuple[str, Any, bool, tuple[str, ...]], ...] = (
-        ("target", target, target is not None, (tables, ".mtx", ".npy")),
-        ("categorical", categorical, bool(categorical), (tables,)),
-        ("drop", drop, bool(drop), (tables,)),
-        ("fill", fill, fill is not None, (tables,)),
-        ("cross", cross, bool(cross), (tables,)),
-        ("min_count", min_count, min_count != 1, (tables,)),
-        ("index_base", index_base, index_base != "auto", (text,)),
-        ("n_features", n_features, n_features is not None, (text,)),
-        ("allow_unterminated", allow_unterminated, allow_unterminated, (text,)),
-    )
-    for name, value, is_given, kinds in given:
-        if is_given and owners[kind] not in kinds:
-            raise ValueError(f"{name}={value!r} is for {', '.join(kinds)} only; it does not apply to {str(path)!r}")
-        if is_given and encoding is not None and name in ("categorical", "drop", "fill", "cross", "min_count"):
+def check_options(path: Path, **options: Any) -> None:
+    """Refuses options of ``load`` that this kind of file does not have: reading over them would hide a mistake."""
+    file = data_file(path)
+    encoding = options.get("encoding")
+    for name, value in options.items():
+        is_empty = isinstance(value, (str, list, tuple)) and not value
+        if name in _FOR_ALL or is_empty or value == _DEFAULTS[name]:
+            continue
+        if name not in file.format.options:
+            formats = ", ".join(readers_of(name))
+            raise ValueError(f"{name}={value!r} is for {formats} only; it does not apply to {str(path)!r}")
+        if encoding is not None and name in TREATMENTS:
             raise ValueError(
                 f"{name}={value!r} cannot be combined with an encoding, such as that of a saved model, which already "
                 "determines how columns are read"
@@ -188,74 +131,12 @@ def check_columns(path: Path, *, target: str | None = None, labelled: bool = Tru
 
     ``asked`` are the options of ``Treatment``. A file that cannot be read is left to whoever reads it.
     """
-    kind, compression = kind_of(path)
+    file = data_file(path)
     treatment = Treatment.of(**asked)
-    if kind not in TABLE_SUFFIXES or not path.is_file():
+    if file.format is not TABLES or not path.is_file():
         return
     try:
-        read_schema(path, kind, compression)
+        read_schema(path, file.suffix, file.compression)
     except ValueError:
         return
-    plan_table(path, kind, compression, target, treatment, labelled)
-
-
-def _cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> Dataset:
-    """What is kept beside the file, if it was made of this very file in this very way; else it is made."""
-    kept = cache_of(path)
-    made_of = json.dumps({"version": _CACHE_VERSION, "file": _state(path), **asked}, sort_keys=True)
-    if kept.is_file():
-        try:
-            with kept.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                about = json.loads(str(archive["about"]))
-            if about["made_of"] == made_of and _are_complete(kept):
-                found = read_npz(kept)
-                if about["named"] == (found.feature_names is not None):  # a directory entry can be skipped unnoticed
-                    encoding = Encoding.of_json(about["encoding"])
-                    own = {name: about[name] for name in ("index_base", "labelled")}
-                    return replace(found, encoding=encoding, code_columns=tuple(about["code_columns"]), **own)
-        except Exception:  # a changed byte can raise anything; whatever it is, the source is there to be read again
-            pass
-    dataset = read()
-    if isinstance(dataset.X, np.ndarray):  # an .npz file would make it sparse
-        return dataset
-    about = {
-        "made_of": made_of,
-        "index_base": dataset.index_base,
-        "encoding": None if dataset.encoding is None else dataset.encoding.to_json(),
-        "labelled": dataset.labelled,
-        "code_columns": dataset.code_columns,
-        "named": dataset.feature_names is not None,
-    }
-    try:
-        write_npz(dataset, kept, {"about": np.array(json.dumps(about))})
-    except OSError as error:  # a read-only folder is no reason to throw away what was read
-        warnings.warn(f"{kept} cannot be written: {error}", stacklevel=3)
-    return dataset
-
-
-def _are_complete(kept: Path) -> bool:
-    """Whether every array ends where its file in the archive ends.
-
-    The archive's checksums are compared at the end of a file, so an array that a damaged header makes shorter would
-    otherwise be read without one.
-    """
-    with zipfile.ZipFile(kept) as archive:
-        for info in archive.infolist():
-            with archive.open(info) as member:
-                version = np.lib.format.read_magic(member)
-                read_header = np.lib.format.read_array_header_1_0
-                shape, _, dtype = (read_header if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
-                if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
-                    return False
-    return True
-
-
-def cache_of(path: Path) -> Path:
-    """Where ``cache=True`` keeps what was read."""
-    return path.with_name(path.name + CACHE_SUFFIX)
-
-
-def _state(path: Path) -> list[int]:
-    """Size and time of the last change."""
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
+    plan_table(path, file.suffix, file.compression, target, treatment, labelled)

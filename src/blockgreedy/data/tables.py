@@ -117,7 +117,7 @@ def table_to_dataset(
         for column in used:
             # what was asked to be categories was meant
             if table.fields[column.name].kind == "text" and column.name not in table.plan.named:
-                warn_of_numbers(column.name, words[column.name], str(path), 5)
+                warn_of_numbers(column.name, words[column.name], str(path), 7)
         numbers = {source.name for source in made.columns if source.categories is None}
         advice = tuple(name for name, column in columns.items() if name in numbers and look_like_codes(column))
     else:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from itertools import combinations
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Literal
 
+from blockgreedy.base.validate import whole
 from blockgreedy.data.column import Kind
 
 Names = str | Iterable[str] | None
@@ -18,6 +19,7 @@ Crosses = str | Iterable[str | Iterable[str]] | None
 # "whole?": categories if all values turn out to be whole numbers, else numbers
 Role = Literal["categories", "numbers", "whole?"]
 ALL = "all"
+TREATMENTS = ("categorical", "drop", "fill", "cross", "min_count")  # the options that ``Treatment.of`` takes
 _AVERAGES = ("mean", "median")
 _FILL_HELP = "accepted are a number, mean or median, for all columns or for single ones: price=0,age=median"
 _CROSS_HELP = (
@@ -47,10 +49,9 @@ class Treatment:
         cross: Crosses = None,
         min_count: int = 1,
     ) -> Treatment:
-        if isinstance(min_count, bool) or not isinstance(min_count, Integral) or min_count < 1:
-            raise ValueError(f"min_count={min_count!r} must be a whole number of at least 1")
+        min_count = whole("min_count", min_count, 1)
         return cls(
-            _listed("categorical", categorical), _listed("drop", drop), _fills(fill), _crosses(cross), int(min_count)
+            _listed("categorical", categorical), _listed("drop", drop), _fills(fill), _crosses(cross), min_count
         )
 
     @property

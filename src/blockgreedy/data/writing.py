@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from blockgreedy.base.files import replacing
-from blockgreedy.data.loading import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, kind_of
+from blockgreedy.data.formats import COMPRESSION_SUFFIXES, NPZ, SVMLIGHT, SVMLIGHT_SUFFIXES, data_file
 from blockgreedy.data.npz import save
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def write(dataset: Dataset, path: str | os.PathLike[str], *, index_base: Literal
     """
     path = Path(path)
     check_writable(path, index_base)
-    if kind_of(path)[0] == ".npz":
+    if data_file(path).format is NPZ:
         save(dataset, path)
         return []
     return write_svmlight(dataset, path, index_base)
@@ -46,10 +46,10 @@ def check_writable(path: Path, index_base: int = 1) -> None:
     if index_base not in (0, 1):
         raise ValueError(f"index_base={index_base!r} must be 0 or 1")
     try:
-        kind, _ = kind_of(path)
+        is_written = data_file(path).format in (NPZ, SVMLIGHT)
     except ValueError:
-        kind = ""
-    if kind not in (".npz", *SVMLIGHT_SUFFIXES):
+        is_written = False
+    if not is_written:
         raise ValueError(f"path must end in {WRITTEN}; got {str(path)!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")
@@ -63,7 +63,7 @@ def write_svmlight(dataset: Dataset, path: Path, index_base: Literal[0, 1] = 1) 
         rows = rows.copy()
         rows.sum_duplicates()
     _numbers("X", rows.data)
-    compression = kind_of(path)[1]
+    compression = data_file(path).compression
     with replacing(path) as plain, _compressing(plain, compression) as file:
         for text in _lines(rows, labels, index_base):
             file.write(text.encode("ascii"))

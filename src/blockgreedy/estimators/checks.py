@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from blockgreedy.base.validate import number
+from blockgreedy.base.validate import l1_ratio_of, non_negative, number
 from blockgreedy.estimators.scoring import is_deviance
 
 if TYPE_CHECKING:
@@ -38,19 +38,9 @@ def offsets_like(y: NDArray[Any], offset: Any) -> Array:
         raise ValueError(f"offset has shape {values.shape}, expected that of y: {y.shape}") from None
 
 
-def ratio_of(l1_ratio: float) -> float:
-    ratio = number("l1_ratio", l1_ratio)
-    if not 0 <= ratio <= 1:
-        raise ValueError(f"l1_ratio={l1_ratio!r} must be from 0 to 1")
-    return ratio
-
-
 def share(alpha: float, l1_ratio: float) -> dict[str, float]:
     """scikit-learn's two parameters of the elastic net → alpha and l2 of a Problem."""
-    ratio = ratio_of(l1_ratio)
-    weight = number("alpha", alpha)
-    if not (np.isfinite(weight) and weight >= 0):
-        raise ValueError(f"alpha={alpha!r} must be a finite number of at least 0")
+    ratio, weight = l1_ratio_of(l1_ratio), non_negative("alpha", alpha)
     return {"alpha": weight * ratio, "l2": weight * (1 - ratio)}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from blockgreedy.base.validate import number
+from blockgreedy.base.validate import above_zero
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import class_weights, share, weights_of_rows
 from blockgreedy.estimators.parameters import with_parameters
@@ -139,9 +139,7 @@ class SparseClassifier(SparseClassifierMixin, SparseLinearModel):
                     "(C=1.0, its default, or alpha=None)"
                 )
             return self.alpha
-        cost = number("C", self.C)
-        if not cost > 0:
-            raise ValueError(f"C={self.C!r} must be above 0; or give alpha, the weight of the penalty")
+        cost = above_zero("C", self.C, "; or give alpha, the weight of the penalty")
         return 1.0 / (cost * total) if total > 0 else 1.0  # weights of 0 everywhere: Problem says so
 
 

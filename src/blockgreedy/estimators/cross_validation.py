@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
+from blockgreedy.base.names import SELECTIONS
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import count_of, number, whole
+from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
@@ -24,7 +25,6 @@ from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.score_plot import ScorePlotMixin
 from blockgreedy.estimators.scoring import is_deviance, make_score
-from blockgreedy.problem.arguments import non_negative
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.polish import is_small
 
@@ -91,8 +91,8 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         classes: NDArray[Any] | None = None,
     ) -> Choice:
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
-        if self.selection not in ("min", "1se"):
-            raise ValueError(f"selection={self.selection!r} is not known; use 'min' or '1se'")
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
         tols, ratios = self._fold_tols(), self._ratios()
         folds = make_folds(splits, len(y), weights)
         judge = Judge(y, offsets, make_score(self.scoring, classes))
@@ -127,16 +127,11 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
             return given_alphas(self.alphas)
         if not ratio > 0:
             raise ValueError("l1_ratio=0 has no largest alpha to begin with; give alphas")
-        n_alphas, eps = whole("n_alphas", n_alphas, 1), number("eps", self.eps)
-        if not 0 < eps <= 1:
-            raise ValueError(
-                f"eps={self.eps!r} must be above 0 and at most 1: it is the smallest alpha as a fraction of the "
-                "largest"
-            )
+        n_alphas = check_grid(n_alphas, self.eps, may_be_1=True)
         largest = max(problem.alpha_max for problem in problems) / ratio
         if largest == 0:  # nothing to explain: any alpha gives the null model
             return np.full(n_alphas, np.finfo(np.float64).resolution)  # scikit-learn's
-        return np.asarray(largest * np.geomspace(1.0, eps, n_alphas))
+        return np.asarray(largest * np.geomspace(1.0, float(self.eps), n_alphas))
 
     def _jobs(self, n_tasks: int, n_entries: int) -> tuple[int, int]:
         """(folds at a time, threads of each)"""

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from blockgreedy.base.validate import l1_ratio_of
 from blockgreedy.estimators.base import Array
-from blockgreedy.estimators.checks import ratio_of, weights_of_rows
+from blockgreedy.estimators.checks import weights_of_rows
 from blockgreedy.estimators.classifiers import ProbabilisticMixin, SparseClassifierMixin, for_each_class
 from blockgreedy.estimators.cross_validation import CrossValidated, ScoringMixin
 from blockgreedy.estimators.folds import Fold
@@ -85,7 +86,7 @@ class ElasticNetCV(CrossValidatedRegressor):
     l1_ratio: float | Sequence[float] = 0.5
 
     def _ratios(self) -> list[float]:
-        return [ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
+        return [l1_ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
 
 
 @with_parameters
@@ -114,7 +115,7 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
     _is_classifier: ClassVar[bool] = True
 
     def _ratios(self) -> list[float]:
-        return [ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
+        return [l1_ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
         """Chooses alpha by cross-validation, then fits all rows.

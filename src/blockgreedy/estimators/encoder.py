@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from blockgreedy.base.validate import float_type
 from blockgreedy.data.encode import encode, fit_encoding
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.frames import columns_of
@@ -73,8 +74,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> tuple[Any, Any]:
         treatment = Treatment.of(self.categorical, self.drop, self.fill, self.cross, self.min_count)
-        if np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(f"dtype={self.dtype!r} must be float32 or float64")
+        float_type("dtype", self.dtype)
         columns = columns_of(X, self.names)
         plan = treatment.plan({name: column.kind for name, column in columns.items()})
         self.encoding_, words = fit_encoding([columns[name] for name in plan.roles], plan, n_threads=self.n_threads)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.names import Status
 from blockgreedy.base.validate import number
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.polish import is_small, polish
-from blockgreedy.solvers.solve import Solution, solve
+from blockgreedy.solvers.polish import is_small, polished
+from blockgreedy.solvers.solution import Solution, message
+from blockgreedy.solvers.solve import solve
 from blockgreedy.solvers.trace import Record
 
 Array = NDArray[np.float64]
@@ -58,7 +60,7 @@ class Outcome:
         """
         if dtype == np.float64:
             return dtype
-        rounded = []
+        rounded: list[dict[str, Any]] = []
         for problem, solution in zip(self.problems, self.solutions, strict=False):
             coef = solution.coef.astype(dtype)
             outside = (coef < problem.penalty.lower) | (coef > problem.penalty.upper)
@@ -73,9 +75,8 @@ class Outcome:
             if gap > max(tol * null.objective, null.floor, spare):
                 return np.dtype(np.float64)
             rounded.append({"coef": coef, "intercept": intercept, "objective": objective, "gap": gap})
-        for solution, values in zip(self.solutions, rounded, strict=True):
-            for name, value in values.items():
-                setattr(solution, name, value)
+        pairs = zip(self.solutions, rounded, strict=True)
+        self.solutions = [replace(solution, **values) for solution, values in pairs]
         return dtype
 
     def complaints(self) -> list[str]:
@@ -118,16 +119,9 @@ def solve_all(
             small = is_small(problem)
             asked = min(number("tol", tol), _FINE) if small else tol
             solution = solve(problem, tol=asked, callback=watched, **start, **options)
-            if solution.status in ("max_iter", "max_seconds", "stalled"):
-                f_null = problem.null_model.objective
-                reached = solution.gap / f_null if f_null > 0 else np.inf
-                if reached <= tol:
-                    solution.status = "converged"
-                    solution.message = f"converged: relative gap {reached:.2g}, asked for {tol:.2g}"
-                else:  # tol is what the user knows of
-                    solution.message = solution.message.replace(f"asked for {asked:.2g}", f"asked for {tol:.2g}")
-            if small and solution.status == "converged":
-                _polish(problem, solution)
+            if small:
+                solution = _held_to(problem, solution, tol)
+                solution = polished(problem, solution) if solution.status == "converged" else solution
             solutions.append(solution)
             if solutions[-1].status == "interrupted":
                 break
@@ -135,11 +129,12 @@ def solve_all(
     return Outcome(problems, names, solutions, by_callback)
 
 
-def _polish(problem: Problem, solution: Solution) -> None:
-    better = polish(problem, solution.coef, solution.intercept)
-    if better is None:
-        return
-    gap = max(problem.duality_gap(*better, dual=solution.dual), 0.0)
-    if gap <= solution.gap + 4e-16 * solution.objective:
-        solution.coef, solution.intercept = better
-        solution.gap, solution.objective = gap, problem.objective(*better)
+def _held_to(problem: Problem, solution: Solution, tol: float) -> Solution:
+    """The solution of a run that was asked for more than ``tol``, as one that was asked for that."""
+    null = problem.null_model
+    if solution.status in ("converged", "interrupted", "diverged"):
+        return solution
+    is_enough = null.objective > 0 and solution.gap / null.objective <= tol
+    status: Status = "converged" if is_enough else solution.status
+    text = message(status, solution.gap, null.objective, tol, solution.n_iter)
+    return replace(solution, status=status, message=text)

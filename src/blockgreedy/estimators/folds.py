@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.backends.cpu import combine_some_columns, core_matrix
 from blockgreedy.estimators.scoring import Score
+from blockgreedy.problem.passes import combine_some_columns, core_matrix
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.polish import is_small

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from blockgreedy.base.validate import number
+from blockgreedy.base.validate import positive
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import offsets_like, share, weights_of_rows
 from blockgreedy.estimators.parameters import with_parameters
@@ -117,7 +116,4 @@ class HuberLasso(SparseRegressor):
     delta: float = 1.35
 
     def _penalties(self) -> dict[str, float]:
-        delta = number("delta", self.delta)
-        if not (np.isfinite(delta) and delta > 0):
-            raise ValueError(f"delta={self.delta!r} must be a finite number above 0")
-        return {"alpha": self.alpha, "huber_delta": delta}
+        return {"alpha": self.alpha, "huber_delta": positive("delta", self.delta)}

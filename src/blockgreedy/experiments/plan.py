@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from blockgreedy.base.names import PARTITION_KINDS
 from blockgreedy.experiments import paper
 from blockgreedy.experiments.results import DEFAULT, Setting
 from blockgreedy.experiments.sets import N_ALPHAS
-from blockgreedy.partitions.partition import KINDS
 
 SECONDS, FULL_SECONDS = 4.0, 20.0  # of a run of Figure 2; all other limits are parts or multiples of it
 LEAST_ITERATIONS = 300  # of Figure 2, so that on a large set or a busy machine it shows more than the start
@@ -49,7 +49,7 @@ class Job:
 
 def kinds() -> list[str]:
     """The partitions to compare; the features' own order says nothing about them."""
-    return [kind for kind in KINDS if kind != "contiguous"]
+    return [kind for kind in PARTITION_KINDS if kind != "contiguous"]
 
 
 def make_plan(set_names: list[str], seconds: float) -> list[Job]:

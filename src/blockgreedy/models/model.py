@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.base.surroundings import surroundings
 from blockgreedy.base.validate import one_of
 from blockgreedy.data.encoding import Encoding
@@ -30,7 +31,7 @@ from blockgreedy.models.plain import of_plain, to_plain
 from blockgreedy.models.quality import Quality, measure
 from blockgreedy.problem.columns import without_stored_zeros
 from blockgreedy.problem.losses import LOSSES
-from blockgreedy.solvers.criteria import CRITERIA, lowest
+from blockgreedy.solvers.criteria import lowest
 from blockgreedy.solvers.trace import Trace
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     from blockgreedy.data import Dataset
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.solution import Solution
     from blockgreedy.solvers.solution_path import SolutionPath
-    from blockgreedy.solvers.solve import Solution
 
 Array = NDArray[np.float64]
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.base.files import replacing
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.models.quality import CURVES
 from blockgreedy.problem.losses import LOSSES
-from blockgreedy.solvers.criteria import CRITERIA
 from blockgreedy.solvers.trace import COLUMNS, WHOLE_COLUMNS
 
 FORMAT, VERSION = "blockgreedy-model", 2

@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.data.dataset import as_names
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.models.cross_validation import CrossValidation
 from blockgreedy.models.model_file import FORMAT, VERSION
 from blockgreedy.models.quality import CURVES, Quality
-from blockgreedy.solvers.criteria import CRITERIA
 from blockgreedy.solvers.trace import COLUMNS, WHOLE_COLUMNS, Record, Trace
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from blockgreedy.base.validate import shown, whole
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
-from blockgreedy.partitions.partition import KINDS, Partition
+from blockgreedy.partitions.partition import Partition
 from blockgreedy.partitions.spectrum import UnitColumns
 from blockgreedy.partitions.theory import BUDGET, Bound, RhoBlock, epsilon, max_safe_blocks_per_iter, rho_block
 from blockgreedy.problem.columns import as_columns
@@ -254,7 +254,7 @@ def _advice_on_balance(d: Diagnosis) -> list[str]:
     said = []
     for name, found in d.partitions.items():
         load, mass = found.load_balance.value, math.nan if found.mass_balance is None else found.mass_balance.value
-        can_balance = "balanced" in KINDS and found.partition.kind != "balanced"
+        can_balance = found.partition.kind != "balanced"
         balanced = ", or take partition='balanced'" if can_balance else ""
         if load >= _UNEVEN_LOAD:
             said.append(

@@ -14,19 +14,20 @@ import zipfile
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import issparse
 
 from blockgreedy import _core
-from blockgreedy.backends.cpu import core_matrix
 from blockgreedy.base.files import replacing
+from blockgreedy.base.names import PARTITION_KINDS, PartitionKind
 from blockgreedy.base.reals import as_array, real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import one_of, whole
+from blockgreedy.base.validate import one_of, seed_of, whole
 from blockgreedy.problem.arguments import labels
 from blockgreedy.problem.columns import as_columns, column_norms, without_stored_zeros
+from blockgreedy.problem.passes import core_matrix
 from blockgreedy.problem.problem import Problem
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def make_partition(
     seed : for "random" and "balanced"
     n_threads : for "clustered" and "balanced"; the result does not depend on it
     """
-    make = KINDS[one_of("kind", kind, KINDS)]
+    make = KINDS[one_of("kind", kind, PARTITION_KINDS)]
     if isinstance(X, Problem):
         if y is not None:
             raise ValueError("y must not be given with a Problem, which has its own")
@@ -235,7 +236,7 @@ def make_partition(
     if len(shape) != 2:
         raise ValueError(f"X has {len(shape)} dimension(s), expected 2 (samples × features)")
     n_blocks = _check_n_blocks(n_blocks, shape[1])
-    return make(X, y, n_blocks, whole("seed", seed, 0, 2**64 - 1), n_threads)
+    return make(X, y, n_blocks, seed_of("seed", seed), n_threads)
 
 
 def _random(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
@@ -282,8 +283,7 @@ def _columns(X: Any, n_threads: int) -> Any:
     return X.columns if isinstance(X, _Checked) else as_columns(X, n_threads)
 
 
-Kind = Literal["random", "contiguous", "clustered", "balanced"]
-KINDS: dict[str, Callable[[Any, Any, int, int, int | None], Partition]] = {
+KINDS: dict[PartitionKind, Callable[[Any, Any, int, int, int | None], Partition]] = {
     "random": _random,
     "contiguous": _contiguous,
     "clustered": _clustered,

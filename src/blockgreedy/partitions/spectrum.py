@@ -20,11 +20,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.backends.cpu import column_products, combine_columns, core_matrix, weighted_squares
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import flag
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
 from blockgreedy.problem.columns import Columns, as_columns
+from blockgreedy.problem.passes import column_products, combine_columns, core_matrix, weighted_squares
 
 if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition

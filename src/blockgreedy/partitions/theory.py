@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy import _core
-from blockgreedy.backends.cpu import core_matrix, weighted_squares
-from blockgreedy.base.validate import number, one_of, shown, whole
+from blockgreedy.base.names import GREEDY_RULES, GreedyRule
+from blockgreedy.base.validate import at_least, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import Partition, as_target
 from blockgreedy.partitions.spectrum import (
     UnitColumns,
@@ -26,7 +26,7 @@ from blockgreedy.partitions.spectrum import (
     starting_points,
 )
 from blockgreedy.problem.columns import as_columns, column_norms
-from blockgreedy.solvers.options import GreedyRule
+from blockgreedy.problem.passes import core_matrix, weighted_squares
 
 __all__ = [
     "Bound",
@@ -135,9 +135,9 @@ def rho_block(
     unit = X if isinstance(X, UnitColumns) else UnitColumns(X, center=center, n_threads=n_threads)
     if unit.n_features != partition.n_features:
         raise ValueError(f"X has {unit.n_features} features, the partition has {partition.n_features}")
-    budget = _at_least_0("budget", budget)
+    budget = at_least("budget", budget, 0)
     max_selections = whole("max_selections", max_selections, 0, 10**100)
-    seed = whole("seed", seed, 0, 2**64 - 1)
+    seed = seed_of("seed", seed)
     target = None if y is None else as_target(y, unit.n_samples)
     B = partition.n_blocks
     if B == 1:
@@ -326,18 +326,16 @@ def rate_bound(
     """
     k, excess = whole("n_iter", n_iter, 1), epsilon(blocks_per_iter, n_blocks, rho)
     B, P = whole("n_blocks", n_blocks, 1), whole("blocks_per_iter", blocks_per_iter, 1)
-    R, beta = _at_least_0("radius", radius), _at_least_0("smoothness", smoothness)
+    R, beta = at_least("radius", radius, 0), at_least("smoothness", smoothness, 0)
     factor = 1.0
-    if one_of("greedy_rule", greedy_rule, ("gain", "step")) == "step":
+    if one_of("greedy_rule", greedy_rule, GREEDY_RULES) == "step":
         if norm_ratio is None:
             raise ValueError(
                 "greedy_rule='step' needs norm_ratio, the largest ratio of two column norms within a block: "
                 "1 for columns of norm 1, otherwise theory.norm_ratio(X, partition)"
             )
-        ratio = number("norm_ratio", norm_ratio)
-        factor = ratio * ratio
-        if not ratio >= 1:
-            raise ValueError(f"norm_ratio={shown(norm_ratio)} must be a number of at least 1")
+        ratio = at_least("norm_ratio", norm_ratio, 1)
+        factor = ratio * ratio  # unlike a power, this overflows to inf
     if excess >= 1:
         return math.inf
     return factor * 2 * beta * B * R * R / ((1 - excess) * P * k)
@@ -356,13 +354,6 @@ def norm_ratio(X: Any, partition: Partition) -> float:
     np.maximum.at(longest, blocks, norms[filled])
     np.minimum.at(shortest, blocks, norms[filled])
     return float(np.max(longest / shortest))
-
-
-def _at_least_0(name: str, value: float) -> float:
-    found = number(name, value)
-    if not found >= 0:
-        raise ValueError(f"{name}={shown(value)} must be a number of at least 0")
-    return found
 
 
 def _checked_rho(rho: float) -> float:

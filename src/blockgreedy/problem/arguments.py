@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.design import LabelledDesign
 from blockgreedy.base.reals import as_array, is_missing, is_number, real_array
-from blockgreedy.base.validate import flag, number, shown
-from blockgreedy.data.dataset import Dataset
+from blockgreedy.base.validate import flag, non_negative, shown
 
 __all__ = [
     "bound",
@@ -52,16 +52,6 @@ def warn_of_mean(X: Any, y: Array) -> None:
         )
 
 
-def non_negative(name: str, value: float) -> float:
-    try:
-        finite = number(name, value)
-    except ValueError:
-        finite = float("nan")
-    if not (np.isfinite(finite) and finite >= 0):
-        raise ValueError(f"{name}={shown(value)} must be a finite number of at least 0")
-    return finite
-
-
 def point(name: str, values: ArrayLike, length: int) -> Array:
     """Not copied: it is looked at and forgotten."""
     array = real_array(name, values)
@@ -88,7 +78,7 @@ def labels(y: ArrayLike, n: int) -> NDArray[Any]:
 
 def named_design(X: Any, y: Any) -> tuple[Any, Any, NDArray[np.str_] | None]:
     """Matrix, targets and names of the columns, of a Dataset, a table of named columns or plain arrays."""
-    if isinstance(X, Dataset):
+    if isinstance(X, LabelledDesign):
         if y is None and not X.labelled:
             raise ValueError(f"X is {X!r}, which has no labels; give y")
         return X.X, X.y if y is None else y, X.feature_names

@@ -34,7 +34,7 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 class ColumnPasses(Protocol):
-    """What a certificate needs of X: Problem offers it in NumPy, CpuModel on the core's threads."""
+    """What a certificate needs of X: Problem offers it in NumPy, CoreProblem on the core's threads."""
 
     def products(self, theta: Array) -> Array: ...
 

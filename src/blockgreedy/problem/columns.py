@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.backends.cpu import find_fault, transpose_rows
 from blockgreedy.base.reals import as_array, in_host_memory, real_array
+from blockgreedy.problem.passes import find_fault, transpose_rows
 
 Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the two share methods
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, xlog1py, xlogy
 
-from blockgreedy.base.validate import number, one_of, shown
+from blockgreedy.base.names import LOSS_NAMES, LossName
+from blockgreedy.base.validate import one_of, positive
 
 Array = NDArray[np.float64]
 FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity is given up
@@ -22,8 +23,7 @@ FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity
 
 @dataclass(frozen=True)
 class Loss:
-    name: ClassVar[str]
-    code: ClassVar[int]  # its number in the core
+    name: ClassVar[LossName]
     curvature_bound: ClassVar[float]  # supremum of the second derivative, β in the paper; inf where there is none
     is_classifier: ClassVar[bool] = False  # targets are −1 and 1
     depends_on_residual: ClassVar[bool] = False  # a function of t − y: targets may be shifted, and offsets taken off
@@ -32,6 +32,11 @@ class Loss:
     has_plateau: ClassVar[bool] = False  # the loss itself is 0 on a half line
     gives_probabilities: ClassVar[bool] = False  # exp(−loss) is the probability of a class: see ``probabilities``
     parameter: ClassVar[str | None] = None  # the argument of Problem that it takes
+
+    @property
+    def code(self) -> int:
+        """Its number in the core."""
+        return LOSS_NAMES.index(self.name)
 
     @property
     def derivative_bound(self) -> float:
@@ -78,7 +83,7 @@ class Loss:
 class Squared(Loss):
     """½(t − y)²"""
 
-    name, code, curvature_bound = "squared", 0, 1.0
+    name, curvature_bound = "squared", 1.0
     depends_on_residual = is_quadratic = True
 
     def minus_two_log_likelihood(self, n_rows: float, losses: Array) -> Array:
@@ -101,7 +106,7 @@ class Squared(Loss):
 class Logistic(Loss):
     """log(1 + exp(−y t)), y = ±1"""
 
-    name, code, curvature_bound, is_classifier = "logistic", 1, 0.25, True
+    name, curvature_bound, is_classifier = "logistic", 0.25, True
     gives_probabilities = True
 
     @property
@@ -146,7 +151,7 @@ class Logistic(Loss):
 class SquaredHinge(Loss):
     """max(0, 1 − y t)², y = ±1 (no ½, as in LIBLINEAR)"""
 
-    name, code, curvature_bound, is_classifier = "squared_hinge", 2, 2.0, True
+    name, curvature_bound, is_classifier = "squared_hinge", 2.0, True
     has_flat_parts = has_plateau = True
 
     def null_intercept(self, negative: float, positive: float) -> float:
@@ -174,7 +179,7 @@ class Huber(Loss):
     """½r² for |r| ≤ delta, delta(|r| − delta/2) beyond, r = t − y"""
 
     delta: float = 1.35
-    name, code, curvature_bound = "huber", 3, 1.0
+    name, curvature_bound = "huber", 1.0
     depends_on_residual = has_flat_parts = True
     parameter = "huber_delta"
 
@@ -206,11 +211,6 @@ LOSSES: dict[str, type[Loss]] = {loss.name: loss for loss in (Squared, Logistic,
 
 
 def make_loss(name: str, huber_delta: float) -> Loss:
-    one_of("loss", name, LOSSES)
-    try:
-        delta = number("huber_delta", huber_delta)
-    except ValueError:
-        delta = float("nan")
-    if not (np.isfinite(delta) and delta > 0):
-        raise ValueError(f"huber_delta={shown(huber_delta)} must be a finite number above 0")
+    one_of("loss", name, LOSS_NAMES)
+    delta = positive("huber_delta", huber_delta)
     return Huber(delta=delta) if name == "huber" else LOSSES[name]()

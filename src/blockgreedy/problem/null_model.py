@@ -5,7 +5,6 @@ With an intercept alone it is on the way of every fast solve, so it is a formula
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,21 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.backends.cpu import CpuModel
-from blockgreedy.base.threads import resolve_threads
 from blockgreedy.problem.certificate import are_few
 from blockgreedy.problem.losses import FAR
-from blockgreedy.solvers.polish import polish
 
 if TYPE_CHECKING:
+    from blockgreedy.base.names import Status
     from blockgreedy.problem.problem import Problem
 
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
-_SEPARABLE = 1e-3  # a classifier's loss below this part of its value at 0 may have its minimum at infinity
-_MOST_ITERATIONS = 300
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class NullModel:
     objective: float
     dual: Array  # ω·loss′ there
     floor: float  # a gap that is enough whatever `tol` says
-    status: str = "converged"  # or "max_seconds", "interrupted": as far as it got
+    status: Status = "converged"  # or "max_seconds", "interrupted": as far as it got
 
     def restated(self, **changes: Any) -> NullModel:
         return replace(self, **changes)
@@ -55,7 +50,7 @@ class OutOfRangeError(Exception):
     """A column is too large or too small for the solver: the problem has to be scaled."""
 
 
-def fit_null_model(problem: Problem, deadline: float) -> NullModel:
+def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullModel:
     """The best intercept alone, then the default solver on the unpenalised features (usually none, or a handful).
 
     Beyond 500 of them they stay at 0: the null model is the scale of `tol`, not part of any proof.
@@ -76,9 +71,12 @@ def fit_null_model(problem: Problem, deadline: float) -> NullModel:
         predictions = np.full(problem.n_samples, b) if problem.offset is None else problem.offset + b
         value = problem.mean(loss.value(y, predictions))
     w = np.zeros(len(features))
-    by_intercept, status = value, "converged"
+    by_intercept = value
+    status: Status = "converged"
     if len(features) and np.isfinite(value):
-        w, b, status = _descend(problem.with_features(features, alpha=0.0), b, value, deadline)
+        from blockgreedy.solvers.unpenalised import fit_unpenalised  # the one place where a problem needs a solver
+
+        w, b, status = fit_unpenalised(problem.with_features(features, alpha=0.0), b, value, deadline, n_threads)
         predictions = problem.decision(_spread(w, features, problem.n_features), b)
         value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
     return NullModel(
@@ -93,11 +91,11 @@ def _floor(problem: Problem, by_intercept: float, value: float) -> float:
     """
     if not problem.loss.is_classifier:
         return ROUNDING * by_intercept
-    rounding = ROUNDING * _loss_at_zero(problem)
+    rounding = ROUNDING * loss_at_zero(problem)
     return rounding if value <= 10 * rounding else ROUNDING * value
 
 
-def _loss_at_zero(problem: Problem) -> float:
+def loss_at_zero(problem: Problem) -> float:
     """Of a classifier, for which it is one number whatever the labels."""
     return float(problem.loss.value(np.ones(1), np.zeros(1))[0])
 
@@ -106,58 +104,6 @@ def _spread(values: Array, features: NDArray[np.intp], n_features: int) -> Array
     w = np.zeros(n_features)
     w[features] = values
     return w
-
-
-def _descend(problem: Problem, b: float, value: float, deadline: float) -> tuple[Array, float, str]:
-    """(weights, intercept, status) of the minimum over all features of this problem, none of them penalised by alpha.
-
-    To the last digit where that is to be had, since alpha_max is a gradient there.
-    """
-    model = CpuModel(problem, resolve_threads())
-    engine = model.working_set(0, None, 0.0, value)
-    separable = _SEPARABLE * _loss_at_zero(problem) if problem.loss.is_classifier and problem.l2 == 0 else 0.0
-    w, status = np.zeros(problem.n_features), ""
-    try:
-        if engine.start(w, b):
-            status = "interrupted"
-        if engine.out_of_range:
-            raise OutOfRangeError
-        while not status:
-            far = _towards_infinity(problem, w, engine.intercept) if engine.objective <= separable else None
-            if far is not None:
-                return *far, "converged"
-            if engine.n_iter >= _MOST_ITERATIONS:
-                status = "converged"
-            elif time.perf_counter() >= deadline:
-                status = "max_seconds"
-            else:
-                improved, interrupted = engine.step()
-                proven = engine.objective - engine.dual_value <= 0
-                status = "interrupted" if interrupted else "" if improved and not proven else "converged"
-    except KeyboardInterrupt:
-        status = "interrupted"
-    b = engine.intercept
-    if status == "converged":
-        w, b = polish(problem, w, b) or (w, b)
-    return w, b, status
-
-
-def _towards_infinity(problem: Problem, w: Array, b: float) -> tuple[Array, float] | None:
-    """A multiple of this point at which the loss is down to rounding, if it separates the classes and has no bounds.
-
-    There is no minimum then, and steps towards it would become ever smaller.
-    """
-    offset = np.zeros(problem.n_samples) if problem.offset is None else problem.y * problem.offset
-    margins = problem.y * problem.decision(w, b) - offset
-    if problem.row_weights is not None:
-        used = problem.row_weights > 0
-        margins, offset = margins[used], offset[used]
-    if not np.min(margins) > 0:
-        return None
-    factor = max(1.0, float(np.max((FAR - offset) / margins)))
-    if np.any(factor * w < problem.lower) or np.any(factor * w > problem.upper):
-        return None
-    return factor * w, factor * b
 
 
 def _class_shares(problem: Problem) -> tuple[float, float]:

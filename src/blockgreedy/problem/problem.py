@@ -18,14 +18,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.backends.cpu import CpuModel, column_scales, core_matrix
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import dual_value, scaled_dual_point
 from blockgreedy.problem.columns import as_columns, column_norms, combined_exactly
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, OutOfRangeError, best_intercept, fit_null_model
+from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import ColumnUnits, Scaling
 
@@ -66,6 +67,8 @@ class Problem:
         are excluded.
     huber_delta : float
         The residual beyond which the Huber loss is linear.
+    n_threads : int, optional
+        Threads that check X, standardise it and fit the null model. Default: all cores that the process may use.
 
     Attributes
     ----------
@@ -100,12 +103,14 @@ class Problem:
         offset: ArrayLike | None = None,
         standardize: bool = False,
         huber_delta: float = 1.35,
+        n_threads: int | None = None,
     ) -> None:
+        self.n_threads = None if n_threads is None else resolve_threads(n_threads)
         self.loss = make_loss(loss, huber_delta)
         self.alpha = arguments.non_negative("alpha", alpha)
         self.l2 = arguments.non_negative("l2", l2)
         X, y, self.feature_names = arguments.named_design(X, y)
-        self.X = as_columns(X)
+        self.X = as_columns(X, self.n_threads)
         self.n_samples, self.n_features = self.X.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
@@ -191,7 +196,8 @@ class Problem:
         self.scales: Array | None = None
         self.l2_weights: Array | None = None
         if self.standardize:
-            self.scales = column_scales(core_matrix(self.X), self.row_weights, self.fit_intercept, resolve_threads())
+            threads = resolve_threads(self.n_threads)
+            self.scales = column_scales(core_matrix(self.X), self.row_weights, self.fit_intercept, threads)
             u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
             varies = self.scales > 0
             self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
@@ -225,7 +231,7 @@ class Problem:
         l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
         return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
-    # The column passes that a certificate needs; backends.cpu.CpuModel has the same, threaded.
+    # The column passes that a certificate needs; CoreProblem has the same, threaded.
 
     def products(self, theta: Array) -> Array:
         """x_j·theta of every column."""
@@ -378,20 +384,21 @@ class Problem:
             raise KeyboardInterrupt
         return null
 
-    def fit_null_model(self, deadline: float = float("inf")) -> NullModel:
+    def fit_null_model(self, deadline: float = float("inf"), n_threads: int | None = None) -> NullModel:
         """``null_model``, or the best found by the deadline (in time.perf_counter's seconds) or at Ctrl-C."""
+        threads = resolve_threads(self.n_threads if n_threads is None else n_threads)
         known: NullModel | None = self.__dict__.get("null_model")
         if known is not None:
             return known
         inner = self.scaling.inner
         if inner is not self:
-            null = self.scaling.null_out(inner.fit_null_model(deadline))
+            null = self.scaling.null_out(inner.fit_null_model(deadline, threads))
         else:
             try:
-                null = fit_null_model(self, deadline)
+                null = fit_null_model(self, deadline, threads)
             except OutOfRangeError:
                 self.rescale_columns()
-                return self.fit_null_model(deadline)
+                return self.fit_null_model(deadline, threads)
         if not np.isfinite(null.objective):
             raise ValueError(self._overflow())
         if null.status == "converged":
@@ -411,5 +418,7 @@ class Problem:
         null = self.null_model  # may rescale the columns
         inner = self.scaling.inner
         # on the core: scipy would copy a float32 matrix to float64 for this product
-        needed = CpuModel(inner, resolve_threads()).alpha_needed(self.scaling.dual_in(null.dual), at_null=True)
+        needed = CoreProblem(inner, resolve_threads(self.n_threads)).alpha_needed(
+            self.scaling.dual_in(null.dual), at_null=True
+        )
         return self.scaling.alpha_out(needed)

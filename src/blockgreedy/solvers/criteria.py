@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.problem.losses import Loss
 
 Array = NDArray[np.float64]
 
-CRITERIA = ("aic", "bic", "ebic")
 _GAMMA = 0.5  # of EBIC, as Chen and Chen (2008) recommend for more features than rows
 _MOST_FREEDOM = 0.5  # per row
 

@@ -17,7 +17,7 @@ from blockgreedy.problem.certificate import scaled_dual_point
 
 if TYPE_CHECKING:
     from blockgreedy import _core
-    from blockgreedy.backends.cpu import CpuModel
+    from blockgreedy.problem.core_problem import CoreProblem
     from blockgreedy.problem.scaling import Scaling
 
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Guarded:
 
 def guard(
     scaling: Scaling,
-    model: CpuModel,
+    model: CoreProblem,
     engine: _core.WorkingSet,
     coef: Array,
     features: NDArray[np.int32],

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from blockgreedy.base.validate import flag, number, one_of, shown, whole
-
-Update = Literal["add", "line-search", "sweep", "joint"]
-GreedyRule = Literal["gain", "step"]
-ScanMode = Literal["slices", "blocks"]
+from blockgreedy.base.names import (
+    FAMILY_METHODS,
+    GREEDY_RULES,
+    SCAN_MODES,
+    UPDATES,
+    FamilyMethod,
+    GreedyRule,
+    ScanMode,
+    Update,
+)
+from blockgreedy.base.validate import above_zero, flag, one_of, seed_of, whole
 
 # What each preset fixes (p = every feature a block of its own, B = all blocks) and what it only suggests.
-PRESETS: dict[str, dict[str, Any]] = {
+PRESETS: dict[FamilyMethod, dict[str, Any]] = {
     "block-greedy": {},
     "scd": {"n_blocks": "p", "blocks_per_iter": 1},
     "shotgun": {"n_blocks": "p"},
@@ -42,12 +48,11 @@ class FamilyOptions:
         whole("per_block", self.per_block, 1)
         if self.max_sweeps is not None:
             whole("max_sweeps", self.max_sweeps, 1, 2**31)
-        whole("seed", self.seed, 0, 2**64 - 1)
-        one_of("update", self.update, ("add", "line-search", "sweep", "joint"))
-        one_of("greedy_rule", self.greedy_rule, ("gain", "step"))
-        one_of("scan", self.scan, ("slices", "blocks"))
-        if not number("inner_tol", self.inner_tol) > 0:
-            raise ValueError(f"inner_tol={shown(self.inner_tol)} must be above 0")
+        seed_of("seed", self.seed)
+        one_of("update", self.update, UPDATES)
+        one_of("greedy_rule", self.greedy_rule, GREEDY_RULES)
+        one_of("scan", self.scan, SCAN_MODES)
+        above_zero("inner_tol", self.inner_tol)
         object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
@@ -71,7 +76,7 @@ def resolve_blocks(
     method: str, n_features: int, n_blocks: int | None, blocks_per_iter: int | None, from_partition: int | None
 ) -> tuple[int, int]:
     """(B, P) from the preset, what was asked for and the partition's number of blocks, or a clear refusal."""
-    fixed = PRESETS[one_of("method", method, PRESETS)]
+    fixed = PRESETS[one_of("method", method, FAMILY_METHODS)]
     if from_partition is not None:
         if n_blocks is not None and whole("n_blocks", n_blocks, 1) != from_partition:
             raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {from_partition} blocks")

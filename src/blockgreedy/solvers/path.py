@@ -2,7 +2,7 @@
 
     path = solve_path(problem, n_alphas=100)
     path.plot()
-    path.coefs[:, path.with_nonzeros(50)]
+    path.coefs[:, path.index_of_nonzeros(50)]
 
 Predictions, gradients, norms and what is known of the columns stay in the core from one alpha to the next.
 """
@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.backends.cpu import CpuModel
 from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import flag, may_call, number, shown, whole
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.guard import guard
-from blockgreedy.solvers.solution_path import PathPoint, SolutionPath
-from blockgreedy.solvers.solve import check_limits
-from blockgreedy.solvers.working_set import MAX_ITER, final_status, rescale
+from blockgreedy.solvers.run import Limits, final_status, run
+from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
+from blockgreedy.solvers.solve import ENGINES
+from blockgreedy.solvers.working_set import MAX_ITER
 
 if TYPE_CHECKING:
-    from blockgreedy import _core
+    from blockgreedy.backends.engine import Engine
+    from blockgreedy.problem.null_model import NullModel
 
 Array = NDArray[np.float64]
 
@@ -36,8 +36,6 @@ Array = NDArray[np.float64]
 _SURE = 1e-3
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
-
-_MOST_ALPHAS = 100_000
 
 
 def solve_path(
@@ -87,18 +85,22 @@ def solve_path(
     ratio = 1.0 if l1_ratio is None else check_ratio(l1_ratio, problem.l2, alphas)
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
-    limit = MAX_ITER if max_iter is None else max_iter
-    until = began + (float("inf") if max_seconds is None else float(max_seconds))
-    run = _Run(_at(problem, grid[0], ratio), ratio * grid[-1], float(tol), int(limit), threads, until)
+    deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
+    limits = Limits(MAX_ITER if max_iter is None else int(max_iter), deadline, sure=_SURE)
+    first = _at(problem, grid[0], ratio)
+    null = first.fit_null_model(deadline, threads)
+    null_loss = null.objective - first.penalty_at(null.features).value(null.coef)
+    engine = ENGINES["auto"](first, tol=float(tol), n_threads=threads, null=null, least_alpha=ratio * grid[-1])
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
-        point = run.point_at(float(alpha), _at(problem, alpha, ratio), keep_duals)
+        here = _at(problem, alpha, ratio) if points else first
+        point = _point_at(float(alpha), here, engine, limits, null, keep_duals, is_first=not points)
         points.append(point)
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
         elif (max_nonzeros is not None and len(point.values) > max_nonzeros) or (
-            early_stop and _is_explained(points, run.null_loss)
+            early_stop and _is_explained(points, null_loss)
         ):
             ended = "stopped"
         if callback is not None:
@@ -110,123 +112,26 @@ def solve_path(
             break
     others = [point.status for point in points if point.status != "converged"]
     status = ended if ended == "interrupted" else others[0] if others else ended or "converged"
-    return SolutionPath(
-        problem, points, run.null_loss, status, _message(status, points, grid), time.perf_counter() - began
-    )
+    text = path_message(status, points, len(grid))
+    return SolutionPath(problem, points, null_loss, status, text, time.perf_counter() - began)
 
 
-class _Run:
-    """The solver on its way down the path."""
-
-    def __init__(
-        self, problem: Problem, least_alpha: float, tol: float, max_iter: int, n_threads: int, until: float
-    ) -> None:
-        self.problem, self.max_iter, self.until = problem, max_iter, until
-        null = problem.fit_null_model(until)
-        self.ended = "" if null.status == "converged" else null.status
-        self.null_loss = null.objective - problem.penalty_at(null.features).value(null.coef)
-        self._made_of = null, least_alpha, tol, n_threads
-        self.engine: _core.WorkingSet | None = None
-
-    def _start(self) -> bool:
-        """At the null model; True on Ctrl-C."""
-        null, least_alpha, tol, n_threads = self._made_of
-        while True:
-            self.scaling = self.problem.scaling
-            null = self.scaling.null_in(null)
-            self.model = CpuModel(self.scaling.inner, n_threads)
-            engine = self.model.working_set(
-                0, None, tol, null.objective, null.floor, self.scaling.alpha_in(least_alpha)
-            )
-            self.coef = null.full_coef(self.problem.n_features)
-            interrupted = engine.start(self.coef, null.intercept)
-            if not engine.out_of_range:
-                self.engine = engine
-                return interrupted
-            rescale(self.problem)
-            null = self._made_of[0]
-
-    def point_at(self, alpha: float, here: Problem, keep_dual: bool) -> PathPoint:
-        began, before = time.perf_counter(), 0
-        status = ""
-        try:
-            if self.engine is not None:
-                before = self.engine.n_iter
-                interrupted = self.engine.lower_alpha(*self._penalty_in(here))
-            else:
-                interrupted = self._start()
-            status = "interrupted" if interrupted else self.ended
-            status = self._descend(before, _SURE, status)
-        except KeyboardInterrupt:
-            status = "interrupted"
-        assert self.engine is not None
-        engine = self.engine
-        scaling = self.scaling if here is self.problem else self.scaling.with_alpha(here)
-        point = guard(
-            scaling, self.model, engine, self.coef, engine.support(), status not in ("converged", "interrupted")
-        )
-        if status == "converged" and not point.is_proven:  # predictions have drifted from the weights, or the proof
-            try:
-                interrupted = engine.start(self.coef, point.inner_intercept)
-                status = self._descend(before, 1.0, "interrupted" if interrupted else "")
-            except KeyboardInterrupt:
-                status = "interrupted"
-            point = guard(scaling, self.model, engine, self.coef, engine.support(), status != "interrupted")
-        dual = None
-        if keep_dual:
-            dual = scaling.dual_out(np.array(engine.dual) if point.other_dual is None else point.other_dual)
-        return PathPoint(
-            alpha, point.features, point.values, point.intercept, point.objective, point.gap,
-            point.objective - point.penalty, engine.n_iter - before, time.perf_counter() - began,
-            final_status(status, point), dual,
-        )  # fmt: skip
-
-    def _penalty_in(self, here: Problem) -> tuple[float, float]:
-        return self.scaling.alpha_in(here.alpha), here.l2
-
-    def _descend(self, before: int, sure: float, status: str) -> str:
-        """Steps until something says stop; ``sure``: the part of what is asked for that does without a step."""
-        engine = self.engine
-        assert engine is not None
-        while not status:
-            status = self._status(before, sure)
-            if not status:
-                improved, interrupted = engine.step()
-                sure = 1.0
-                stuck = "" if improved else self._status(before, sure) or "stalled"
-                status = "interrupted" if interrupted else stuck
-        return status
-
-    def _status(self, before: int, sure: float) -> str:
-        engine = self.engine
-        assert engine is not None
-        if engine.objective - engine.dual_value <= sure * engine.enough:
-            return "converged"
-        if engine.n_iter - before >= self.max_iter:
-            return "max_iter"
-        return "max_seconds" if time.perf_counter() >= self.until else ""
-
-
-def check_ratio(l1_ratio: float, l2: float, alphas: ArrayLike | None = None) -> float:
-    if not 0 <= number("l1_ratio", l1_ratio) <= 1 or (l1_ratio == 0 and alphas is None):
-        raise ValueError(
-            f"l1_ratio={shown(l1_ratio)} must be from 0 to 1, and above 0 unless a list of alphas is given"
-        )
-    if l2 > 0:
-        raise ValueError(f"l1_ratio={l1_ratio!r} sets the ridge penalty, so it cannot be combined with l2={l2}")
-    return float(l1_ratio)
+def _point_at(
+    alpha: float, here: Problem, engine: Engine, limits: Limits, null: NullModel, keep_dual: bool, *, is_first: bool
+) -> PathPoint:
+    """The solution at one alpha, from that at the alpha before, or from the null model."""
+    began, before = time.perf_counter(), engine.n_iter
+    begin = engine.start if is_first else lambda: engine.move_to(here)
+    status = run(engine, begin, limits, ended="" if null.status == "converged" else null.status)
+    found = engine.point(status, keep_dual)
+    return PathPoint(
+        alpha, found.features, found.values, found.intercept, found.objective, found.gap, found.loss,
+        engine.n_iter - before, time.perf_counter() - began, final_status(status, found), found.dual,
+    )  # fmt: skip
 
 
 def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
     return problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
-
-
-def check_grid(n_alphas: int, eps: float) -> int:
-    if not 0 < number("eps", eps) < 1:
-        raise ValueError(
-            f"eps={shown(eps)} must be above 0 and below 1: it is the smallest alpha as a fraction of the largest"
-        )
-    return whole("n_alphas", n_alphas, 1, _MOST_ALPHAS)
 
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:
@@ -256,18 +161,3 @@ def _is_explained(points: list[PathPoint], null_loss: float) -> bool:
     if len(points) < _FIRST_STOP:
         return False
     return (points[-2].loss - points[-1].loss) / null_loss < _LEAST_MORE * share
-
-
-def _message(status: str, points: list[PathPoint], grid: Array) -> str:
-    got = f"{len(points)} of {len(grid)} alphas"
-    if status == "converged":
-        return f"converged at {got}"
-    if status == "stopped":
-        return f"ended after {got}, as asked for"
-    where = next((point.alpha for point in points if point.status == status), grid[-1])
-    advice = {
-        "max_iter": "raise max_iter or tol",
-        "max_seconds": "raise max_seconds or tol, or ask for fewer alphas",
-        "stalled": "raise tol",
-    }.get(status, "the points so far are returned")
-    return f"{status} at alpha={where:.3g} ({got}): {advice}"

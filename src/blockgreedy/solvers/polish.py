@@ -10,6 +10,7 @@ weight that would change its sign leaves, and at the minimum the column that bre
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from blockgreedy.problem.columns import dense_columns
 
 if TYPE_CHECKING:
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.solution import Solution
 
 Array = NDArray[np.float64]
 
@@ -48,6 +50,17 @@ def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] 
     if not search.fits or not search.value <= start * (1 + 8 * _EPS):
         return None
     return search.w, search.b
+
+
+def polished(problem: Problem, solution: Solution) -> Solution:
+    """The same solution with its last digits, where they are to be had and its dual point proves them no worse."""
+    better = polish(problem, solution.coef, solution.intercept)
+    if better is None:
+        return solution
+    gap = max(problem.duality_gap(*better, dual=solution.dual), 0.0)
+    if not gap <= solution.gap + 4e-16 * solution.objective:
+        return solution
+    return replace(solution, coef=better[0], intercept=better[1], gap=gap, objective=problem.objective(*better))
 
 
 class _Search:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.names import CRITERIA
 from blockgreedy.base.validate import number, one_of, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.criteria import CRITERIA, Criteria, lowest
-from blockgreedy.solvers.solve import Solution, solve
+from blockgreedy.solvers.criteria import Criteria, lowest
+from blockgreedy.solvers.solution import REMEDIES, Solution
+from blockgreedy.solvers.solve import solve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -155,7 +157,7 @@ class SolutionPath:
             raise ValueError(f"loss={self.problem.loss.name!r} belongs to no likelihood; squared and logistic do")
         return lowest(criterion, values[criterion])
 
-    def with_nonzeros(self, k: int) -> int:
+    def index_of_nonzeros(self, k: int) -> int:
         """The position on the path whose number of nonzero weights is nearest to k (the first one if several are)."""
         whole("k", k, 0)
         if not self.points:
@@ -174,8 +176,7 @@ class SolutionPath:
                          intercept_init=self.points[k].intercept)  # fmt: skip
         coef = np.zeros(full.n_features)
         coef[features] = solution.coef
-        solution.coef, solution.feature_names = coef, full.feature_names
-        return solution
+        return replace(solution, coef=coef, feature_names=full.feature_names)
 
     def plot(self, *, n_named: int = 6, feature_names: Sequence[str] | None = None) -> Figure:
         """Weights and number of nonzeros against alpha: a matplotlib figure, which notebooks show by themselves.
@@ -211,3 +212,18 @@ class SolutionPath:
         facts += [("seconds", f"{self.seconds:.3g}")]
         draw = self.plot if np.any(self.nonzeros) else None
         return notebook_html("SolutionPath", facts, "Weights and nonzeros against alpha", draw)
+
+
+def path_message(status: str, points: list[PathPoint], n_alphas: int) -> str:
+    """What happened to a path of so many alphas, where, and what to change."""
+    got = f"{len(points)} of {n_alphas} alphas"
+    if status == "converged":
+        return f"converged at {got}"
+    if status == "stopped":
+        return f"ended after {got}, as asked for"
+    where = next((point.alpha for point in points if point.status == status), points[-1].alpha)
+    remedy = {
+        "max_seconds": f"{REMEDIES['max_seconds']}, or ask for fewer alphas",
+        "interrupted": "the points so far are returned",
+    }.get(status, REMEDIES[status])
+    return f"{status} at alpha={where:.3g} ({got}): {remedy}"

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import flag, may_call, number, one_of, shown, whole
+from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.family import run_family
-from blockgreedy.solvers.options import PRESETS, FamilyOptions, GreedyRule, ScanMode, Update, resolve_blocks
+from blockgreedy.solvers.family import FamilyEngine
+from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import warn_of_risk
-from blockgreedy.solvers.trace import Record, Trace
-from blockgreedy.solvers.working_set import run_working_set
+from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
+from blockgreedy.solvers.solution import Solution
+from blockgreedy.solvers.trace import Record
+from blockgreedy.solvers.working_set import MAX_ITER, WorkingSetEngine
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged", "stalled"]
-Method = Literal["auto", "block-greedy", "scd", "shotgun", "greedy", "thread-greedy"]
-
+    from blockgreedy.backends.engine import Engine
 
 _MAX_AUTO_BLOCKS = 1024  # each has a private copy of the predictions
 
@@ -43,69 +41,12 @@ class FamilyArguments(TypedDict, total=False):
     atomic: bool
     inner_tol: float
     max_sweeps: int | None
-    on_divergence: Literal["stop", "continue"]
+    on_divergence: OnDivergence
     trace_spectral_radius: bool
 
 
-@dataclass
-class Solution:
-    """The result of ``solve``: weights and intercept, and the duality gap as a proof of their accuracy."""
-
-    coef: NDArray[np.float64]
-    intercept: float
-    objective: float
-    gap: float  # objective − dual value: the objective is at most this much above the true minimum
-    dual: NDArray[np.float64]
-    status: Status
-    message: str  # one sentence on the status: what happened, and what to change if it did not converge
-    n_iter: int
-    seconds: float  # in iterations; for "auto" all but the certificate
-    check_seconds: float  # in gap checks and recording; for "auto" in the certificate
-    trace: Trace = field(repr=False)
-    phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)  # where the default solver spent them
-    partition: Partition | None = field(default=None, repr=False)
-    feature_names: NDArray[np.str_] | None = field(default=None, repr=False)  # those of the problem
-
-    @property
-    def nonzeros(self) -> int:
-        return int(np.count_nonzero(self.coef))
-
-    def top(self, k: int = 20) -> list[tuple[str, float]]:
-        """The k features of largest |weight|, by name."""
-        order = np.argsort(-np.abs(self.coef), kind="stable")[: min(whole("k", k, 0), self.nonzeros)]
-        names = self.feature_names
-        return [(f"feature {j}" if names is None else str(names[j]), float(self.coef[j])) for j in order]
-
-    def __repr__(self) -> str:
-        return (
-            f"Solution({self.status}: objective {self.objective:.8g}, gap {self.gap:.2g}, {self.nonzeros} nonzeros, "
-            f"{self.n_iter} iterations, {self.seconds:.3g} s)"
-        )
-
-    def plot(self, x: Literal["seconds", "iterations"] = "seconds") -> Figure:
-        """Error, gap and nonzeros over the run, as a matplotlib figure.
-
-        A notebook displays it. If matplotlib.pyplot is imported, it becomes pyplot's current figure, so that
-        ``plt.show()`` and ``plt.gcf()`` work. This holds for all ``plot`` methods.
-        """
-        from blockgreedy.reports.plots import convergence_figure
-
-        return convergence_figure(self.trace, self.objective, x)
-
-    def _repr_html_(self) -> str:
-        from blockgreedy.reports.plots import notebook_html
-
-        facts = [
-            ("status", self.message if self.message.startswith(self.status) else f"{self.status}: {self.message}"),
-            ("objective", f"{self.objective:.10g}"),
-            ("duality gap", f"{self.gap:.3g}: the objective is at most this far above the true minimum"),
-            ("nonzeros", f"{self.nonzeros:,} of {len(self.coef):,}"),
-            ("intercept", f"{self.intercept:.6g}"),
-            ("iterations", f"{self.n_iter:,}"),
-            ("seconds", f"{self.seconds:.3g} in iterations, {self.check_seconds:.3g} in checks of the duality gap"),
-        ]
-        draw = self.plot if len(self.trace) > 1 else None
-        return notebook_html("Solution", facts, "Error, gap and nonzeros over the run", draw, self.top(10))
+# The engines that runs can be made of, by method; every preset of the family is one entry with its own settings.
+ENGINES: dict[str, Callable[..., Engine]] = {"auto": WorkingSetEngine, "family": FamilyEngine}
 
 
 def solve(
@@ -182,92 +123,94 @@ def solve(
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
     max_iter = None if max_iter is None else index(max_iter)
-    seed = whole("seed", seed, 0, 2**64 - 1)
-    one_of("method", method, ("auto", *PRESETS))
+    seed = seed_of("seed", seed)
+    one_of("method", method, METHODS)
+    began = time.perf_counter()
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
         raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
-    common: dict[str, Any] = {
-        "tol": float(tol),
-        "max_seconds": float("inf") if max_seconds is None else float(max_seconds),
-        "trace_iters": None if trace_iters is None else index(trace_iters),
-        "trace_seconds": None if trace_seconds is None else float(trace_seconds),
-        "callback": callback,
-    }
+    deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
     if method == "auto":
         _refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
-        outcome = run_working_set(
-            problem,
-            threads,
-            n_blocks=blocks,
-            partition=given,
-            max_iter=max_iter,
-            start=start,
-            **common,
+        null = None
+        if start is not None or problem.fit_intercept or problem.has_unpenalised:
+            null = problem.fit_null_model(deadline, threads)
+        engine = ENGINES["auto"](
+            problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given
         )
-        return Solution(partition=given, feature_names=problem.feature_names, **outcome)
-    if start is not None:
-        common["start"] = start[0]
-    return _solve_by_family(problem, method, threads, n_blocks, partition, max_iter, seed, family, common)
+        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
+        ended = "" if null is None or null.status == "converged" else null.status
+    else:
+        made = _family_options(problem, method, n_blocks, partition, seed, family)
+        given = _family_partition(problem, made, partition, threads)
+        warn_of_risk(problem, given, made, threads, stacklevel=2)
+        limits = Limits(10_000 * made.check_every if max_iter is None else max_iter, deadline)
+        engine = ENGINES["family"](
+            problem,
+            given,
+            made,
+            tol=float(tol),
+            n_threads=threads,
+            max_iter=limits.max_iter,
+            start=None if start is None else start[0],
+            stop_on_divergence=family.get("on_divergence", "stop") == "stop",
+            trace_spectral_radius=flag("trace_spectral_radius", family.get("trace_spectral_radius", False)),
+        )
+        ended = ""
+    recorder = Recorder(
+        engine,
+        None if trace_iters is None else index(trace_iters),
+        None if trace_seconds is None else float(trace_seconds),
+        callback,
+    )
+    return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given, ended=ended)
 
 
-def _solve_by_family(
+def _family_options(
     problem: Problem,
     method: str,
-    threads: int,
     n_blocks: int | None,
     partition: Partition | str | None,
-    max_iter: int | None,
     seed: int,
     family: FamilyArguments,
-    common: dict[str, Any],
-) -> Solution:
+) -> FamilyOptions:
     unknown = set(family) - set(FamilyArguments.__annotations__)
     if unknown:
         raise TypeError(f"solve() has no argument {', '.join(sorted(unknown))}")
-    on_divergence = family.get("on_divergence", "stop")
-    one_of("on_divergence", on_divergence, ("stop", "continue"))
-    radius = flag("trace_spectral_radius", family.get("trace_spectral_radius", False))
-    given = partition if isinstance(partition, Partition) else None
+    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
+    flag("trace_spectral_radius", family.get("trace_spectral_radius", False))
     total, chosen = resolve_blocks(
         method,
         problem.n_features,
         n_blocks,
         family.get("blocks_per_iter"),
-        given.n_blocks if given is not None else None,
+        partition.n_blocks if isinstance(partition, Partition) else None,
     )
     _refuse_beyond_family(problem, method)
     apart = ("blocks_per_iter", "on_divergence", "per_block", "trace_spectral_radius")
-    chosen_options = {name: value for name, value in family.items() if name not in apart}
-    options = FamilyOptions(
+    return FamilyOptions(
         n_blocks=total,
         blocks_per_iter=chosen,
         per_block=min(whole("per_block", family.get("per_block", 1), 1), problem.n_features),
         seed=seed,
-        **chosen_options,  # type: ignore[arg-type]
+        **{name: value for name, value in family.items() if name not in apart},  # type: ignore[arg-type]
     )
+
+
+def _family_partition(
+    problem: Problem, options: FamilyOptions, partition: Partition | str | None, n_threads: int
+) -> Partition:
     _check_kind(partition)
-    if given is None:
-        # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
-        kind = "contiguous" if total in (1, problem.n_features) else "random"
-        kind = partition if isinstance(partition, str) else kind
-        given = make_partition(problem, n_blocks=total, kind=kind, seed=seed, n_threads=threads)
-    elif given.n_features != problem.n_features:
-        raise ValueError(f"partition is of {given.n_features} features, X has {problem.n_features}")
-    warn_of_risk(problem, given, options, threads, stacklevel=3)
-    outcome = run_family(
-        problem,
-        CpuModel(problem, threads),
-        given,
-        options,
-        max_iter=max_iter if max_iter is not None else 10_000 * options.check_every,
-        stop_on_divergence=on_divergence == "stop",
-        trace_spectral_radius=radius,
-        **{"start": None, **common},
-    )
-    return Solution(intercept=0.0, partition=given, feature_names=problem.feature_names, **outcome)
+    if isinstance(partition, Partition):
+        if partition.n_features != problem.n_features:
+            raise ValueError(f"partition is of {partition.n_features} features, X has {problem.n_features}")
+        return partition
+    # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
+    total = options.n_blocks
+    kind = partition or ("contiguous" if total in (1, problem.n_features) else "random")
+    return make_partition(problem, n_blocks=total, kind=kind, seed=options.seed, n_threads=n_threads)
 
 
 def check_family_arguments(method: str, family: Mapping[str, Any], partition: Partition | str | None = None) -> None:
@@ -277,7 +220,7 @@ def check_family_arguments(method: str, family: Mapping[str, Any], partition: Pa
         _check_partition_of_auto(partition)
         return
     _check_kind(partition)
-    one_of("on_divergence", family.get("on_divergence", "stop"), ("stop", "continue"))
+    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
     known = FamilyOptions.__dataclass_fields__.keys() - {"n_blocks", "blocks_per_iter"}
     FamilyOptions(1, 1, **{name: value for name, value in family.items() if name in known})
 
@@ -308,6 +251,11 @@ def _refuse_beyond_family(problem: Problem, method: str) -> None:
     ):
         if used:
             raise NotImplementedError(f"method={method!r} does not support {name}; use method='auto'")
+    if not np.isfinite(problem.loss.curvature_bound):
+        raise NotImplementedError(
+            f"method={method!r} needs a loss whose second derivative is bounded (its trait curvature_bound); "
+            f"that of loss={problem.loss.name!r} is not; use method='auto'"
+        )
 
 
 def _check_partition_of_auto(partition: Partition | str | None) -> Partition | None:
@@ -330,24 +278,6 @@ def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition
     if n_blocks is not None and whole("n_blocks", n_blocks, 1) != partition.n_blocks:
         raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {partition.n_blocks} blocks")
     return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
-
-
-def check_limits(
-    tol: float,
-    max_iter: int | None,
-    max_seconds: float | None,
-    trace_iters: int | None = None,
-    trace_seconds: float | None = None,
-) -> None:
-    """Refuses what cannot limit a run."""
-    if not number("tol", tol) >= 0:
-        raise ValueError(f"tol={shown(tol)} must be a number of at least 0")
-    for name, value in (("max_iter", max_iter), ("trace_iters", trace_iters)):
-        if value is not None:
-            whole(name, value, 1)
-    for name, seconds in (("max_seconds", max_seconds), ("trace_seconds", trace_seconds)):
-        if seconds is not None and not number(name, seconds) > 0:
-            raise ValueError(f"{name}={shown(seconds)} must be above 0, or None")
 
 
 def _intercept(intercept_init: float | None, problem: Problem) -> float:

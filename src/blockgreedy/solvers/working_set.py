@@ -1,23 +1,23 @@
-"""The watch over the default solver: when to stop, what to record, what to return."""
+"""The engine of the default solver: the core's working-set Newton method, its start, its guard and its renewals."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.backends.cpu import CpuModel
+from blockgreedy.backends.cpu import working_set
+from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
+from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.guard import Guarded, guard
 from blockgreedy.solvers.polish import polish
-from blockgreedy.solvers.trace import Record, Trace
 
 if TYPE_CHECKING:
     from blockgreedy import _core
+    from blockgreedy.base.names import Status
     from blockgreedy.partitions.partition import Partition
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
@@ -25,180 +25,104 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
-_MORE_ITERATIONS = 100  # after a renewal
 _MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
-def run_working_set(
-    problem: Problem,
-    n_threads: int,
-    *,
-    n_blocks: int,
-    partition: Partition | None,
-    tol: float,
-    max_iter: int | None,
-    max_seconds: float,
-    start: tuple[Array, float] | None,
-    trace_iters: int | None,
-    trace_seconds: float | None,
-    callback: Callable[[Record], bool | None] | None,
-) -> dict[str, Any]:
-    """Runs until converged or out of budget; the fields of a Solution."""
-    began = time.perf_counter()
-    null = None
-    if start is not None or problem.fit_intercept or problem.has_unpenalised:
-        null = problem.fit_null_model(began + max_seconds)
-    run = _Run(problem, n_threads, n_blocks, partition, tol, null)
-    engine, trace = run.engine, Trace()
-    limit = MAX_ITER if max_iter is None else max_iter
-    last_seconds = -np.inf
-    status = "" if null is None or null.status == "converged" else null.status
-    stop = False
-
-    def record(due: bool) -> bool:
-        nonlocal last_seconds
-        seconds = time.perf_counter() - began
-        if not due and (
-            (trace_iters is not None and engine.n_iter % trace_iters != 0)
-            or (trace_seconds is not None and seconds - last_seconds < trace_seconds)
-        ):
-            return False
-        last_seconds = seconds
-        now = Record(
-            iteration=engine.n_iter,
-            seconds=seconds,
-            objective=run.scaling.value_out(engine.objective),
-            nonzeros=engine.n_support,
-            nonzeros_touched=engine.nonzeros_touched,
-            critical_nonzeros=engine.nonzeros_touched,
-            active_blocks=engine.n_blocks,
-            gap=run.scaling.value_out(engine.objective - engine.dual_value),
-        )
-        trace.records.append(now)
-        return callback is not None and bool(callback(now))
-
-    try:
-        status = ("interrupted" if run.start(start) else "") or status
-        engine = run.engine
-        if not np.isfinite(run.scaling.value_out(engine.objective)):
-            _ = problem.null_model  # says which values overflow
-            raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
-        stop = record(True)
-        while not status:
-            if engine.objective - engine.dual_value <= engine.enough:
-                status = "converged"
-            elif stop:
-                status = "interrupted"
-            elif engine.n_iter >= limit:
-                status = "max_iter"
-            elif time.perf_counter() - began >= max_seconds:
-                status = "max_seconds"
-            else:
-                improved, interrupted = engine.step()
-                if interrupted:
-                    status = "interrupted"
-                elif not improved:
-                    status = "stalled"
-                else:
-                    stop = record(False)
-            # a limit that the user has not set is a stall by another name
-            may_renew = status in ("converged", "stalled") or (status == "max_iter" and max_iter is None)
-            if may_renew and run.renewed(status):
-                status = ""
-                limit = max(limit, engine.n_iter + _MORE_ITERATIONS)
-    except KeyboardInterrupt:
-        status = "interrupted"
-    if not trace.records or trace.records[-1].iteration != engine.n_iter:
-        try:
-            record(True)
-        except KeyboardInterrupt:  # from the callback: the record is there
-            status = "interrupted"
-    point = run.guarded(status)
-    status = final_status(status, point)
-    last = trace.records[-1]
-    if abs(last.objective - point.objective) > ROUNDING * point.objective:  # the iterations' own had drifted
-        trace.records[-1] = replace(last, objective=point.objective, gap=point.gap)
-    run.coef[point.features] = point.values
-    dual = engine.release_dual() if point.other_dual is None else point.other_dual
-    phases = dict(zip(engine.phases, engine.seconds, strict=True))
-    seconds, checks = time.perf_counter() - began, phases["certificate"] + phases["guard"]
-    return {
-        "coef": run.coef,
-        "intercept": point.intercept,
-        "objective": point.objective,
-        "gap": point.gap,
-        "dual": run.scaling.dual_out(dual),
-        "status": status,
-        "message": _message(status, point.gap, run.scaling.value_out(engine.f_null), tol, engine.n_iter),
-        "n_iter": engine.n_iter,
-        "seconds": seconds - checks,
-        "check_seconds": checks,
-        "phase_seconds": phases,
-        "trace": trace,
-    }
-
-
-def final_status(status: str, point: Guarded) -> str:
-    """The status that the guard allows."""
-    if status == "interrupted":
-        return status
-    if point.is_proven:
-        return "converged"
-    return "stalled" if status == "converged" else status
-
-
-def rescale(problem: Problem) -> None:
-    """Once; there are no other units to try."""
-    if problem.column_units.exponents is not None:
-        raise ValueError("X has columns whose values span more than float64 can scale; drop or transform them")
-    problem.rescale_columns()
-
-
-class _Run:
-    """The engine on a problem, and what is done where its numbers do not hold."""
+class WorkingSetEngine(EngineBase):
+    """The default solver on a problem; along a path, on the same problem at one alpha after the other."""
 
     def __init__(
         self,
         problem: Problem,
-        n_threads: int,
-        n_blocks: int,
-        partition: Partition | None,
+        *,
         tol: float,
+        n_threads: int,
         null: NullModel | None,
+        start: tuple[Array, float] | None = None,
+        n_blocks: int = 0,
+        partition: Partition | None = None,
+        least_alpha: float | None = None,
     ) -> None:
-        self.problem, self.null = problem, null
-        self._made_of = n_threads, n_blocks, partition, tol
-        self.n_renewals, self._last = 0, ""
-        self._point: Guarded | None = None
+        """``null`` may be None where it is the model of all zeros. ``least_alpha``: the last of a path."""
+        self.problem, self.null, self.given = problem, null, start
+        self._began = time.perf_counter()
+        self._made_of = n_threads, n_blocks, partition, tol, least_alpha
+        self._n_renewals = 0
+        self._guarded: tuple[tuple[str, int, int], Guarded] | None = None
         self._make()
 
     def _make(self) -> None:
-        n_threads, n_blocks, partition, tol = self._made_of
+        n_threads, n_blocks, partition, tol, least_alpha = self._made_of
         self.scaling = self.problem.scaling
-        self.model = CpuModel(self.scaling.inner, n_threads)
+        self.model = CoreProblem(self.scaling.inner, n_threads)
         f_null, floor = -1.0, 0.0
         if self.null is not None:
             null = self.scaling.null_in(self.null)
             f_null, floor = null.objective, null.floor
-        self.engine: _core.WorkingSet = self.model.working_set(n_blocks, partition, tol, f_null, floor)
+        least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
+        self.core: _core.WorkingSet = working_set(
+            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor, least_alpha=least
+        )
         self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
+        self.here = self.scaling  # of the problem at the current alpha
 
-    def start(self, given: tuple[Array, float] | None) -> bool:
-        """From there, or from the null model, which is also taken where what is given is worse; True on Ctrl-C."""
-        for at in (given, None):
+    @property
+    def f_null(self) -> float:
+        return self.scaling.value_out(self.core.f_null)
+
+    @property
+    def enough(self) -> float:
+        return self.scaling.value_out(self.core.enough)
+
+    @property
+    def n_iter(self) -> int:
+        return self.core.n_iter
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._began
+
+    @property
+    def objective(self) -> float:
+        return self.scaling.value_out(self.core.objective)
+
+    @property
+    def dual_value(self) -> float:
+        return self.scaling.value_out(self.core.dual_value)
+
+    @property
+    def gap(self) -> float:
+        return self.scaling.value_out(self.core.objective - self.core.dual_value)
+
+    def start(self) -> bool:
+        """From the weights given, or from the null model, which is also taken where those are worse."""
+        interrupted = self._start_somewhere()
+        if not np.isfinite(self.objective):
+            _ = self.problem.null_model  # says which values overflow
+            raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
+        return interrupted
+
+    def _start_somewhere(self) -> bool:
+        for at in (self.given, None):
             if at is not None and not np.any(at[0]) and at[1] == 0:
                 continue
             interrupted = self._start_at(at)
-            if self.engine.out_of_range:
-                rescale(self.problem)
-                self._make()
+            if self.core.out_of_range:
+                self._rescale()
                 interrupted = self._start_at(at)
             if at is not None and self.problem.loss.has_plateau and not interrupted:
                 interrupted = self._back_to_the_edge(at)
-            if interrupted or at is None or self.engine.objective <= self.engine.f_null:
+            if interrupted or at is None or self.core.objective <= self.core.f_null:
                 return interrupted
             self.coef[:] = 0
         return False
+
+    def _rescale(self) -> None:
+        """Once; there are no other units to try."""
+        if self.problem.column_units.exponents is not None:
+            raise ValueError("X has columns whose values span more than float64 can scale; drop or transform them")
+        self.problem.rescale_columns()
+        self._make()
 
     def _back_to_the_edge(self, at: tuple[Array, float]) -> bool:
         """Halves a start as long as that lowers the objective; True on Ctrl-C.
@@ -206,71 +130,99 @@ class _Run:
         Deep inside a plateau of the loss a quadratic model knows no scale, and steps would stay tiny.
         """
         while True:
-            before, half = self.engine.objective, (at[0] / 2, at[1] / 2)
+            before, half = self.core.objective, (at[0] / 2, at[1] / 2)
             if self._start_at(half):
                 return True
-            if not self.engine.objective < before:
+            if not self.core.objective < before:
                 return self._start_at(at)
             at = half
 
     def _start_at(self, at: tuple[Array, float] | None) -> bool:
         if at is None:
             if self.null is None:
-                return self.engine.start(self.coef, 0.0)
+                return self.core.start(self.coef, 0.0)
             null = self.scaling.null_in(self.null)
             self.coef[null.features] = null.coef
-            return self.engine.start(self.coef, null.intercept)
+            return self.core.start(self.coef, null.intercept)
         self.coef[:] = self.scaling.coef_in(at[0])
-        return self.engine.start(self.coef, self.scaling.intercept_in(at[1], slice(None), at[0]))
+        return self.core.start(self.coef, self.scaling.intercept_in(at[1], slice(None), at[0]))
 
-    def renewed(self, status: str) -> bool:
+    def step(self, n_iter: int, seconds: float) -> Ended:
+        """One outer iteration, which is not left half done."""
+        improved, interrupted = self.core.step()
+        return "interrupted" if interrupted else "" if improved else "stalled"
+
+    def move_to(self, problem: Problem) -> bool:
+        self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
+        self._n_renewals, self._guarded = 0, None
+        return self.core.lower_alpha(self.scaling.alpha_in(problem.alpha), problem.l2)
+
+    def certify(self) -> None:
+        self.core.certify()
+
+    @property
+    def _is_on_a_path(self) -> bool:
+        return self._made_of[-1] is not None
+
+    def renew(self, status: Status) -> bool:
         """Whether the solve is to go on from weights whose predictions were computed anew.
 
-        Predictions that were carried along from a far start, or a model in float32, may have gone astray; the guard
-        shows it. Small problems are then solved in float64 first.
+        Predictions that were carried along from a far start, or a quadratic model in float32, may have gone astray;
+        the guard shows it. Small problems are then solved in float64 first, but for the alphas of a path, where the
+        next one starts from weights that are nearly as good.
         """
-        point = self.guarded(status)
-        if point.is_proven or self.n_renewals == _MAX_RENEWALS:
+        point = self._guard(status)
+        if point.is_proven or self._n_renewals == _MAX_RENEWALS:
             return False
-        before, b = self.engine.objective, point.inner_intercept
-        drifted = (
-            abs(before - self.engine.verify(point.features, self.coef[point.features], b)[0]) > ROUNDING * before
-        )
-        better = polish(self.scaling.inner, self.coef, b) if status != "converged" else None
+        before, b = self.core.objective, point.inner_intercept
+        verified, _, _ = self.core.verify(point.features, self.coef[point.features], b)
+        drifted = abs(before - verified) > ROUNDING * before
+        better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
         if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
             better = None
         if better is None and not drifted:
             return False
-        self.n_renewals += 1
+        self._n_renewals += 1
         if better is not None:
             self.coef[:], b = better
-        self._point = None
-        self.engine.start(self.coef, b)
+        self.core.start(self.coef, b)
         return True
 
-    def guarded(self, status: str) -> Guarded:
-        if self._point is None or self._last != status:
-            thorough = status not in ("converged", "interrupted")
-            self._point = self._guard(thorough)
-            if status == "converged" and not self._point.is_proven:
-                self._point = self._guard(True)
-            self._last = status
-        return self._point
+    def _guard(self, status: Status) -> Guarded:
+        """The guard's verdict on where the core stands, kept until it moves on."""
+        key = (status, self.core.n_iter, self._n_renewals)
+        if self._guarded is None or self._guarded[0] != key:
+            point = self._evaluated(status not in ("converged", "interrupted"))
+            if status == "converged" and not point.is_proven:
+                point = self._evaluated(True)
+            self._guarded = key, point
+        return self._guarded[1]
 
-    def _guard(self, thorough: bool) -> Guarded:
-        # what is returned is this array: whatever is in it counts, be it in the engine's support or not
-        features = np.flatnonzero(self.coef).astype(np.int32)
-        return guard(self.scaling, self.model, self.engine, self.coef, features, thorough)
+    def _evaluated(self, thorough: bool) -> Guarded:
+        # What is returned is the array of weights: whatever is in it counts, be it in the core's support or not.
+        # A path starts at the null model, whose weights all are.
+        on_path = self._is_on_a_path
+        features = self.core.support() if on_path else np.flatnonzero(self.coef).astype(np.int32)
+        return guard(self.here, self.model, self.core, self.coef, features, thorough)
 
+    def point(self, status: Status, with_dual: bool = True) -> Point:
+        found, dual = self._guard(status), None
+        if with_dual:
+            dual = found.other_dual
+            if dual is None:  # a path goes on with its own
+                dual = np.array(self.core.dual) if self._is_on_a_path else self.core.release_dual()
+            dual = self.here.dual_out(dual)
+        loss = found.objective - found.penalty
+        return Point(
+            found.features, found.values, found.intercept, found.objective, loss, found.gap, found.is_proven, dual
+        )
 
-def _message(status: str, gap: float, f_null: float, tol: float, n_iter: int) -> str:
-    reached = f"relative gap {gap / f_null:.2g}, asked for {tol:.2g}" if f_null > 0 else f"gap {gap:.2g}"
-    if status == "converged":
-        return f"converged: {reached}"
-    if status == "max_iter":
-        return f"stopped at max_iter={n_iter}: {reached}; raise max_iter or tol"
-    if status == "max_seconds":
-        return f"stopped at max_seconds: {reached}; raise max_seconds or tol"
-    if status == "stalled":
-        return f"no step lowers the objective in floating point any more: {reached}; raise tol"
-    return f"interrupted: {reached}; the best point so far is returned"
+    def support(self) -> NDArray[np.int32]:
+        return self.core.support()
+
+    def counters(self) -> Counters:
+        touched = self.core.nonzeros_touched
+        return Counters(self.core.n_support, touched, touched, self.core.n_blocks)
+
+    def phase_seconds(self) -> dict[str, float]:
+        return dict(zip(self.core.phases, self.core.seconds, strict=True))

@@ -13,7 +13,7 @@
 
 namespace blockgreedy {
 
-struct Target {
+struct CoreProblem {
   const double* y;
   Loss loss;
   Penalty penalty;
@@ -27,16 +27,16 @@ struct State {
   std::vector<std::uint64_t> support;  // bit j: w_j is not zero. A scan reads this instead of w
 
   void resize(std::int64_t n_rows, std::int64_t n_cols) {
-    w.assign(static_cast<std::size_t>(n_cols), 0.0);
-    Xw.assign(static_cast<std::size_t>(n_rows), 0.0);
-    derivs.assign(static_cast<std::size_t>(n_rows), 0.0);
-    support.assign(static_cast<std::size_t>(n_cols / 64 + 1), 0);
+    w.assign(n_cols, 0.0);
+    Xw.assign(n_rows, 0.0);
+    derivs.assign(n_rows, 0.0);
+    support.assign(n_cols / 64 + 1, 0);
   }
-  double weight(std::int64_t j) const { return w[static_cast<std::size_t>(j)]; }
+  double weight(std::int64_t j) const { return w[j]; }
   void set_weight(std::int64_t j, double value) {
-    w[static_cast<std::size_t>(j)] = value;
+    w[j] = value;
     const std::uint64_t bit = std::uint64_t{1} << (j % 64);
-    std::uint64_t& word = support[static_cast<std::size_t>(j / 64)];
+    std::uint64_t& word = support[j / 64];
     word = value != 0 ? word | bit : word & ~bit;
   }
 };
@@ -87,16 +87,16 @@ class Curvatures {
  public:
   Curvatures(const View& view, double scale, ThreadTeam& team) : view_(view), scale_(scale) {
     if (view.n_nonzeros() < 32 * view.n_cols) return;
-    kept_.resize(static_cast<std::size_t>(view.n_cols));
+    kept_.resize(view.n_cols);
     const auto cuts = equal_nonzero_cuts(view, n_column_parts);
     team.for_each(n_column_parts, [&](std::int64_t part, int) {
-      for (auto j = cuts[static_cast<std::size_t>(part)]; j < cuts[static_cast<std::size_t>(part) + 1]; ++j) {
-        kept_[static_cast<std::size_t>(j)] = scale_ * column_squared_norm(view_, j);
+      for (auto j = cuts[part]; j < cuts[part + 1]; ++j) {
+        kept_[j] = scale_ * column_squared_norm(view_, j);
       }
     });
   }
   double operator[](std::int64_t j) const {
-    return kept_.empty() ? scale_ * column_squared_norm(view_, j) : kept_[static_cast<std::size_t>(j)];
+    return kept_.empty() ? scale_ * column_squared_norm(view_, j) : kept_[j];
   }
 
  private:

@@ -1,0 +1,73 @@
+// Loops over plain arrays: norms, sums, extremes, checks. Part of the per-instruction-set text: see kernel_table.hpp.
+#pragma once
+
+#include "kernels/kernels.hpp"
+
+namespace blockgreedy {
+namespace {
+
+template <class T>
+double squared_norm_loop(const T* x, std::int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
+
+double sum_loop(const double* x, std::int64_t n) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+double largest_magnitude_loop(const double* x, std::int64_t n) {
+  double largest = 0;
+#pragma omp simd reduction(max : largest)
+  for (std::int64_t i = 0; i < n; ++i) largest = __builtin_fabs(x[i]) > largest ? __builtin_fabs(x[i]) : largest;
+  return largest;
+}
+
+// x·0 is 0 exactly if x is finite, and adding it up needs no branch.
+template <class T>
+bool all_finite_loop(const T* x, std::int64_t n) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t k = 0; k < n; ++k) sum += x[k] * T(0);
+  return sum == 0;
+}
+
+RowNumbers row_numbers_loop(const std::int32_t* rows, std::int64_t n) {
+  RowNumbers found{rows[0], rows[0], 0};
+  for (std::int64_t first = 1; first < n; first += 1 << 14) {
+    const std::int64_t last = first + (1 << 14) < n ? first + (1 << 14) : n;
+    std::int32_t lowest = found.lowest, highest = found.highest;
+    int falls = 0;
+#pragma omp simd reduction(min : lowest) reduction(max : highest) reduction(+ : falls)
+    for (std::int64_t k = first; k < last; ++k) {
+      lowest = rows[k] < lowest ? rows[k] : lowest;
+      highest = rows[k] > highest ? rows[k] : highest;
+      falls += rows[k] <= rows[k - 1];
+    }
+    found = {lowest, highest, found.falls + falls};
+  }
+  return found;
+}
+
+template <class T>
+double fold_loop(const T* x, std::int64_t n, const double* signs, double* sums) {
+  double total = 0;
+  for (std::int64_t from = 0; from < n; from += 256) {
+    const std::int64_t count = n - from < 256 ? n - from : 256;
+#pragma omp simd reduction(+ : total)
+    for (std::int64_t k = 0; k < count; ++k) {
+      const double v = static_cast<double>(x[from + k]);
+      sums[k] += signs[from + k] * v;
+      total += v;
+    }
+  }
+  return total;
+}
+
+}  // namespace
+}  // namespace blockgreedy

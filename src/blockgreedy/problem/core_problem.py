@@ -1,0 +1,52 @@
+"""A problem as the core holds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy import _core
+from blockgreedy.problem.passes import column_products, core_matrix
+
+if TYPE_CHECKING:
+    from blockgreedy.problem.problem import Problem
+
+
+class CoreProblem:
+    """A problem on the core: its objective and the passes over the columns that a certificate needs."""
+
+    def __init__(self, problem: Problem, n_threads: int) -> None:
+        self.matrix, self._n_threads = core_matrix(problem.X), n_threads
+        self.core = _core.CoreProblem(
+            self.matrix,
+            problem.y,
+            problem.loss.code,
+            getattr(problem.loss, "delta", 1.0),
+            problem.alpha,
+            problem.l2,
+            problem.penalty_weights,
+            problem.l2_weights,
+            problem.lower,
+            problem.upper,
+            problem.row_weights,
+            problem.offset,
+            problem.fit_intercept,
+            n_threads,
+        )
+
+    def predict(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.core.predict(w)
+
+    def objective(self, w: NDArray[np.float64], Xw: NDArray[np.float64]) -> float:
+        return self.core.objective(w, Xw)
+
+    def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        return column_products(self.matrix, theta, self._n_threads)
+
+    def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False, rounding: float = 0.0) -> float:
+        return self.core.alpha_needed(np.ascontiguousarray(theta), at_null, rounding)
+
+    def penalty_conjugate(self, theta: NDArray[np.float64], scale: float, rounding: float = 0.0) -> float:
+        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale, rounding)

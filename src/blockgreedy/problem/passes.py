@@ -1,0 +1,72 @@
+"""Passes over the columns of a matrix, done by the core with all threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockgreedy import _core
+from blockgreedy.base.threads import resolve_threads
+
+
+def core_matrix(columns: Any) -> _core.Matrix:
+    """A handle on canonical CSC or Fortran-ordered columns; no copy."""
+    if not sp.issparse(columns):
+        return _core.dense(columns)
+    csc: Any = columns
+    return _core.csc(csc.shape[0], csc.indptr, csc.indices, csc.data)
+
+
+def find_fault(columns: Any, n_threads: int | None = None) -> str:
+    """What is wrong with the columns: "" or one of indptr, range, unsorted, finite."""
+    return _core.find_fault(core_matrix(columns), resolve_threads(n_threads))
+
+
+def transpose_rows(csr: Any, n_threads: int | None = None) -> tuple[Any, Any, Any, str]:
+    """(data, indices, indptr) of the columns of a CSR matrix, and what is wrong with it: see ``find_fault``.
+
+    With "unsorted" an entry occurs twice; with another fault the arrays hold nothing of use.
+    """
+    n_nonzeros = int(csr.indptr[-1]) if len(csr.indptr) else 0
+    if n_nonzeros < 0 or n_nonzeros > min(len(csr.indices), len(csr.data)):
+        return csr.data, csr.indices, csr.indptr, "indptr"
+    indptr = np.empty(csr.shape[1] + 1, dtype=np.int32 if n_nonzeros < 2**31 else np.int64)
+    indices, data = np.empty(n_nonzeros, dtype=np.int32), np.empty(n_nonzeros, dtype=csr.data.dtype)
+    rows = np.ascontiguousarray(csr.indptr, dtype=csr.indptr.dtype if csr.indices.dtype == np.int32 else np.int64)
+    fault = _core.to_columns(
+        csr.shape[1], rows, np.ascontiguousarray(csr.indices), np.ascontiguousarray(csr.data), indptr, indices, data,
+        resolve_threads(n_threads),
+    )  # fmt: skip
+    return data, indices, indptr, fault
+
+
+def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
+    """x_j·r of every column: one pass over the nonzeros."""
+    return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)
+
+
+def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xw, without a copy of X in another type."""
+    return _core.combine_columns(matrix, w)
+
+
+def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Xw of a w that is 0 but for these features: takes as long as their columns."""
+    return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
+
+
+def weighted_squares(
+    matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
+) -> NDArray[np.float64]:
+    """Σ_i weights_i x_ij² of every column (weights None: all 1)."""
+    return _core.weighted_squares(matrix, weights, n_threads)
+
+
+def column_scales(
+    matrix: _core.Matrix, row_weights: NDArray[np.float64] | None, centred: bool, n_threads: int
+) -> NDArray[np.float64]:
+    """Standard deviation of every column, or the root of its mean square; 0 for a column that does not vary."""
+    return _core.column_scales(matrix, row_weights, centred, n_threads)

@@ -1,0 +1,102 @@
+"""Solution: what ``solve`` returns, and the one sentence that goes with each status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.base.names import Status
+from blockgreedy.base.validate import whole
+from blockgreedy.solvers.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from blockgreedy.partitions.partition import Partition
+
+REMEDIES: dict[str, str] = {
+    "max_iter": "raise max_iter or tol",
+    "max_seconds": "raise max_seconds or tol",
+    "stalled": "raise tol",
+    "interrupted": "the best point so far is returned",
+    "diverged": "the best point seen is returned",
+}
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of ``solve``: weights and intercept, and the duality gap as a proof of their accuracy."""
+
+    coef: NDArray[np.float64]
+    intercept: float
+    objective: float
+    gap: float  # objective − dual value: the objective is at most this much above the true minimum
+    dual: NDArray[np.float64]
+    status: Status
+    message: str  # one sentence on the status: what happened, and what to change if it did not converge
+    n_iter: int
+    seconds: float  # in iterations; for "auto" all but the certificate
+    check_seconds: float  # in gap checks and recording; for "auto" in the certificate
+    trace: Trace = field(repr=False)
+    phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)  # where the default solver spent them
+    partition: Partition | None = field(default=None, repr=False)
+    feature_names: NDArray[np.str_] | None = field(default=None, repr=False)  # those of the problem
+
+    @property
+    def nonzeros(self) -> int:
+        return int(np.count_nonzero(self.coef))
+
+    def top(self, k: int = 20) -> list[tuple[str, float]]:
+        """The k features of largest |weight|, by name."""
+        order = np.argsort(-np.abs(self.coef), kind="stable")[: min(whole("k", k, 0), self.nonzeros)]
+        names = self.feature_names
+        return [(f"feature {j}" if names is None else str(names[j]), float(self.coef[j])) for j in order]
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.status}: objective {self.objective:.8g}, gap {self.gap:.2g}, {self.nonzeros} nonzeros, "
+            f"{self.n_iter} iterations, {self.seconds:.3g} s)"
+        )
+
+    def plot(self, x: Literal["seconds", "iterations"] = "seconds") -> Figure:
+        """Error, gap and nonzeros over the run, as a matplotlib figure.
+
+        A notebook displays it. If matplotlib.pyplot is imported, it becomes pyplot's current figure, so that
+        ``plt.show()`` and ``plt.gcf()`` work. This holds for all ``plot`` methods.
+        """
+        from blockgreedy.reports.plots import convergence_figure
+
+        return convergence_figure(self.trace, self.objective, x)
+
+    def _repr_html_(self) -> str:
+        from blockgreedy.reports.plots import notebook_html
+
+        facts = [
+            ("status", self.message if self.message.startswith(self.status) else f"{self.status}: {self.message}"),
+            ("objective", f"{self.objective:.10g}"),
+            ("duality gap", f"{self.gap:.3g}: the objective is at most this far above the true minimum"),
+            ("nonzeros", f"{self.nonzeros:,} of {len(self.coef):,}"),
+            ("intercept", f"{self.intercept:.6g}"),
+            ("iterations", f"{self.n_iter:,}"),
+            ("seconds", f"{self.seconds:.3g} in iterations, {self.check_seconds:.3g} in checks of the duality gap"),
+        ]
+        draw = self.plot if len(self.trace) > 1 else None
+        return notebook_html("Solution", facts, "Error, gap and nonzeros over the run", draw, self.top(10))
+
+
+def message(status: Status, gap: float, f_null: float, tol: float, n_iter: int, remark: str = "") -> str:
+    """What happened, how far it got, and what to change. ``remark`` is the engine's own (``Engine.remark``)."""
+    reached = f"relative gap {gap / f_null:.2g}, asked for {tol:.2g}" if f_null > 0 else f"gap {gap:.2g}"
+    if status == "converged":
+        return f"converged: {reached}"
+    happened = {
+        "max_iter": f"stopped at max_iter={n_iter}",
+        "max_seconds": "stopped at max_seconds",
+        "stalled": "no step lowers the objective in floating point any more",
+        "interrupted": "interrupted",
+        "diverged": "diverged",
+    }[status]
+    return f"{happened}: {reached}; {REMEDIES[status]}{f'; {remark}' if remark else ''}"
