@@ -47,9 +47,9 @@ def load(
 
     Parameters
     ----------
-    path : path-like
+    path : str or Path
         The file.
-    target : str or path-like, optional
+    target : str or Path, optional
         Tables: the column of labels (default: the one named y, label, target or class); matrices: a file of labels,
         ``.npy`` or text with one number per line.
     categorical, drop : str or list of str, optional

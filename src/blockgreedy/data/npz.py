@@ -64,7 +64,7 @@ def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = F
     ----------
     dataset : Dataset
         What to write.
-    path : path-like
+    path : str or Path
         A file name that ends in ``.npz``.
     compressed : bool, default False
         Make a smaller file, which takes several times as long.

@@ -165,7 +165,7 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
     --------
     >>> import blockgreedy as bg
     >>> data = bg.data.text_like(300, 400, 10.0)
-    >>> model = bg.LogisticRegression(alpha=0.01).fit(data.X, data.y)
+    >>> model = bg.LogisticRegression(alpha=0.001).fit(data.X, data.y)
     >>> model.predict_proba(data.X).shape
     (300, 2)
     """

@@ -98,7 +98,7 @@ class Model:
     --------
     >>> import blockgreedy as bg
     >>> data = bg.data.text_like(300, 400, 10.0)
-    >>> problem = bg.Problem(data, loss="logistic", alpha=0.01)
+    >>> problem = bg.Problem(data, loss="logistic", alpha=0.001)
     >>> model = bg.Model.of_solution(problem, bg.solve(problem))
     >>> model.decision(data.X).shape
     (300,)

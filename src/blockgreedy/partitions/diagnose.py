@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from blockgreedy.base.validate import shown, whole
+from blockgreedy.partitions.bounds import Bound, RhoBlock
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.partitions.spectrum import UnitColumns
-from blockgreedy.partitions.theory import BUDGET, Bound, RhoBlock, epsilon, max_safe_blocks_per_iter, rho_block
+from blockgreedy.partitions.theory import BUDGET, epsilon, max_safe_blocks_per_iter, rho_block
 from blockgreedy.problem.columns import as_columns
 
 _UNEVEN_LOAD, _UNEVEN_MASS = 1.5, 3.0  # max/mean from which a sentence is due
@@ -21,14 +22,30 @@ _UNEVEN_LOAD, _UNEVEN_MASS = 1.5, 3.0  # max/mean from which a sentence is due
 
 @dataclass(frozen=True)
 class BlockDiagnosis:
-    """One partition: what the theory says about running P of its blocks per iteration, and how even it is."""
+    """One partition: what the theory says about running P of its blocks per iteration, and how even it is.
+
+    Attributes
+    ----------
+    partition : Partition
+        The blocks.
+    blocks_per_iter : int
+        P.
+    rho : RhoBlock
+        Bounds on rho_block.
+    load_balance : Bound
+        Entries of X in the heaviest block, over their mean.
+    mass_balance : Bound or None
+        The gradient mass likewise; None without y.
+    split_duplicates : int
+        Copies that lie in another block than the column they repeat.
+    """
 
     partition: Partition = field(repr=False)
     blocks_per_iter: int
     rho: RhoBlock = field(repr=False)
     load_balance: Bound
-    mass_balance: Bound | None  # None without y
-    split_duplicates: int  # copies that lie in another block than the column they repeat
+    mass_balance: Bound | None
+    split_duplicates: int
 
     @property
     def epsilon_lower(self) -> Bound:

@@ -38,52 +38,65 @@ class Problem:
 
     Parameters
     ----------
-    X : matrix n × p, sparse (any scipy format) or dense; or a DataFrame of numbers or a Dataset, whose column names
-        become ``feature_names``. float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays
-        are not copied but shared, so X must not be changed while the problem is in use. All other arrays are copied.
-    y : array of n targets; may be left out if X is a Dataset
-        For the classification losses any two values; the larger one is the positive class.
-    loss : "squared", "logistic", "squared_hinge", "huber"
-    alpha : float ≥ 0
-        Weight of the L1 norm against the *mean* loss (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
-    l2 : float ≥ 0
+    X : sparse matrix or array of shape (n_samples, n_features), DataFrame or Dataset
+        Any scipy format, or dense. The column names of a DataFrame of numbers or a Dataset become ``feature_names``.
+        float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays are not copied but
+        shared, so X must not be changed while the problem is in use. All other arrays are copied.
+    y : array of shape (n_samples,), optional
+        Targets; may be left out if X is a Dataset. For the classification losses any two values; the larger one is
+        the positive class.
+    loss : {"squared", "logistic", "squared_hinge", "huber"}, default "squared"
+        The loss.
+    alpha : float
+        Weight of the L1 norm against the *mean* loss, at least 0 (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
+    l2 : float, default 0
         Adds l2/2·‖w‖².
-    sample_weight : array of n, optional
+    sample_weight : array of shape (n_samples,), optional
         s_i ≥ 0, not all 0; only their ratios matter. A weight of k is a row repeated k times, 0 a row left out.
-    penalty_weights : array of p, optional
+    penalty_weights : array of shape (n_features,), optional
         u_j ≥ 0; 0 leaves a feature unpenalised, inf excludes it.
-    positive : bool
+    positive : bool, default False
         Only weights ≥ 0; short for ``lower=0``.
-    lower, upper : float or array of p, optional
+    lower, upper : float or array of shape (n_features,), optional
         Bounds with lower ≤ 0 ≤ upper.
-    fit_intercept : bool
+    fit_intercept : bool, default False
         Adds an intercept, free of penalty (l2 included) and of bounds.
-    offset : float or array of n, optional
+    offset : float or array of shape (n_samples,), optional
         Added to every prediction; not fitted.
-    standardize : bool
+    standardize : bool, default False
         Applies the penalty as if every column had variance 1: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j and
         l2. X is not changed; weights and bounds are on its scale. sd_j is the weighted standard deviation of column
         j, about its mean with fit_intercept and about 0 without (R's glmnet: always about the mean). Constant columns
         are excluded.
-    huber_delta : float
+    huber_delta : float, default 1.35
         The residual beyond which the Huber loss is linear.
     n_threads : int, optional
-        Threads that check X, standardise it and fit the null model. Default: all cores that the process may use.
+        Default: all cores that the process may use. Results do not depend on it.
 
     Attributes
     ----------
-    row_weights : array of n, or None
+    row_weights : ndarray of shape (n_samples,) or None
         ω_i = s_i/Σs; None if all are 1/n. For rows of weight 0, ``offset`` and regression targets are set to 0, so
         that large values in them cannot overflow.
-    offset : array of n, or None
+    offset : ndarray of shape (n_samples,) or None
         None if it is 0 everywhere.
-    scales : array of p, or None
+    scales : ndarray of shape (n_features,) or None
         sd_j, with ``standardize=True``.
-    penalty_weights : array of p, or None
+    penalty_weights : ndarray of shape (n_features,) or None
         u_j, times sd_j with ``standardize=True``; inf for a constant column.
-    l2_weights : array of p, or None
+    l2_weights : ndarray of shape (n_features,) or None
         sd_j², with ``standardize=True``.
-    feature_names : array of p, or None
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns, as text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import blockgreedy as bg
+    >>> X = np.eye(4)
+    >>> problem = bg.Problem(X, [3.0, 0.0, 0.0, 1.0], alpha=0.5)
+    >>> float(problem.alpha_max)
+    0.75
     """
 
     def __init__(

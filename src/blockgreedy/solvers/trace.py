@@ -42,7 +42,7 @@ class Trace:
     --------
     >>> import blockgreedy as bg
     >>> data = bg.data.text_like(300, 400, 10.0)
-    >>> trace = bg.solve(bg.Problem(data, loss="logistic", alpha=0.01)).trace
+    >>> trace = bg.solve(bg.Problem(data, loss="logistic", alpha=0.001)).trace
     >>> bool(trace["objective"][-1] <= trace["objective"][0])
     True
     """
