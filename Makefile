@@ -9,7 +9,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo demo-family test test-cpp test-browser docs lint format stubs sanitize tsan fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo demo-family test test-cpp test-browser docs lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -71,7 +71,14 @@ tsan: .venv-tsan/built build/cpp-tests-tsan/blockgreedy_tests
 	OPENBLAS_NUM_THREADS=1 \
 	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m threads
 
-# Text that breaks the svmlight parser, searched for by libFuzzer under AddressSanitizer; needs clang.
+# One small test of every loop that threads share, under ThreadSanitizer: the part of `make tsan` that the gate runs.
+races: .venv-tsan/built
+	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS=halt_on_error=1 BLOCKGREEDY_SANITIZED=thread \
+	OPENBLAS_NUM_THREADS=1 \
+	.venv-tsan/bin/python -m pytest -p no:cacheprovider -m races tests/test_races.py
+
+# Text that breaks the svmlight parser, searched for by libFuzzer under AddressSanitizer; needs clang
+# (tools/install_clang.sh).
 SECONDS ?= 600
 fuzz: build/fuzz/svmlight
 	mkdir -p build/fuzz/corpus

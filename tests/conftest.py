@@ -22,6 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "threads: uses several threads; run by make tsan")
+    config.addinivalue_line("markers", "races: a small test of a loop that threads share; run by make races")
     config.addinivalue_line("markers", "browser: needs Chromium; run by make test-browser")
 
 

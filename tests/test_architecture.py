@@ -1,18 +1,16 @@
-"""Rules of the tree: who imports whom, what importing costs, that the stubs are current."""
+"""Rules of the tree: who imports whom, how long files and functions may be, who writes files."""
 
 import ast
 import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
 import blockgreedy
 import blockgreedy.base.names
-from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
@@ -45,117 +43,6 @@ def imports(path):
 FILES = {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py")}
 
 
-# What the modules of each package may import of the others when they are imported themselves.
-_PROBLEM = {"base", "problem"}
-_SOLVERS = _PROBLEM | {"partitions", "backends"}
-_MODELS = _SOLVERS | {"data", "solvers"}
-_REPORTS = _MODELS | {"models"}
-_TOP = _REPORTS | {"reports"}
-LAYERS = {
-    "base": set(),
-    "problem": {"base"},
-    "partitions": _PROBLEM,
-    "backends": _PROBLEM | {"partitions"},
-    "solvers": _SOLVERS,
-    "data": _PROBLEM | {"partitions"},
-    "models": _MODELS,
-    "reports": _REPORTS,
-    "estimators": _TOP,
-    "experiments": _TOP,
-    "cli": _TOP | {"estimators", "experiments"},
-}
-# Imports that still go upwards: (file, package). To be emptied; nothing is added.
-UPWARD_IMPORTS = {
-    ("partitions/partition.py", "backends"),
-    ("partitions/spectrum.py", "backends"),
-    ("partitions/theory.py", "backends"),
-    ("partitions/theory.py", "solvers"),
-    ("problem/arguments.py", "data"),
-    ("problem/columns.py", "backends"),
-    ("problem/null_model.py", "backends"),
-    ("problem/null_model.py", "solvers"),
-    ("problem/problem.py", "backends"),
-}
-
-
-def packages_imported(path):
-    """Our packages that a file imports at module level; the root package is ''."""
-    for name in imports(path):
-        root, *parts = name.split(".")
-        if root == "blockgreedy":
-            yield parts[0] if parts and parts[0] in LAYERS else ""
-
-
-def upward_imports():
-    for name, path in FILES.items():
-        package, slash, _ = name.partition("/")
-        if slash:  # the root's own modules may import anything
-            assert package in LAYERS, f"{name}: give the new package its place in LAYERS"
-            imported = {other for other in packages_imported(path) if other}
-            yield from ((name, other) for other in imported - LAYERS[package] - {package})
-
-
-def test_imports_go_from_higher_layers_to_lower_ones():
-    found = set(upward_imports())
-    assert not found - UPWARD_IMPORTS, "these imports go upwards"
-    assert not UPWARD_IMPORTS - found, "these are mended: take them off the list"
-
-
-LONGEST = {".py": 400, ".cpp": 450, ".hpp": 450}  # lines of a file
-LONGEST_FUNCTION = 70  # lines, in Python
-LONG_FILES = {
-    "src/blockgreedy/problem/problem.py",
-    "cpp/bindings/bindings.cpp",
-    "cpp/kernels/kernels_impl.hpp",
-    "cpp/working_set/candidates.hpp",
-    "cpp/working_set/working_set.cpp",
-}  # to be emptied; nothing is added
-LONG_FUNCTIONS = {
-    "src/blockgreedy/cli/cv.py: cv",
-    "src/blockgreedy/data/loading.py: load",
-    "src/blockgreedy/solvers/family.py: run_family",
-    "src/blockgreedy/solvers/path.py: solve_path",
-    "src/blockgreedy/solvers/solve.py: solve",
-    "src/blockgreedy/solvers/working_set.py: run_working_set",
-}  # likewise
-
-
-def sources():
-    folders = ("src", "cpp", "tests", "hunt", "benchmarks", "examples", "fuzz", "tools")
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in LONGEST and "site-packages" not in path.parts:
-                yield str(path.relative_to(ROOT)), path
-
-
-def long_functions(text):
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = node.end_lineno - node.lineno + 1
-            if length > LONGEST_FUNCTION:
-                yield node.name
-
-
-def test_files_and_functions_are_short():
-    texts = {name: path.read_text() for name, path in sources()}
-    assert len(texts) > 200
-    files = {name for name, text in texts.items() if text.count("\n") > LONGEST[Path(name).suffix]}
-    functions = {
-        f"{name}: {function}"
-        for name, text in texts.items()
-        if name.endswith(".py")
-        for function in long_functions(text)
-    }
-    assert not (files - LONG_FILES) | (functions - LONG_FUNCTIONS), "divide these by what they are about"
-    assert not (LONG_FILES - files) | (LONG_FUNCTIONS - functions), "these are short now: take them off the lists"
-
-
-def test_the_search_for_long_functions_finds_them():
-    longest = "def f():\n" + "    pass\n" * (LONGEST_FUNCTION - 1)
-    assert not list(long_functions(longest))
-    assert list(long_functions(longest + "    pass\n")) == ["f"]
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_only_the_named_files_import_the_core(name):
     if name not in MAY_IMPORT_CORE:
@@ -166,29 +53,6 @@ def test_trace_imports_nothing_of_ours_but_how_files_are_written():
     ours = [name for name in imports(FILES["solvers/trace.py"]) if name.startswith("blockgreedy")]
     assert not [name for name in ours if not name.startswith("blockgreedy.base.files")]
     assert not [name for name in imports(FILES["base/files.py"]) if name.startswith("blockgreedy")]
-
-
-# Each package may import those of lower rank at the top of its files; data, and solvers with their backends, stand
-# side by side. Functions that draw or estimate import what they need when they are called.
-RANKS = {"base": 0, "problem": 1, "partitions": 2, "backends": 3, "data": 3, "solvers": 4, "models": 5, "reports": 6}
-RANKS |= {"estimators": 7, "experiments": 7, "cli": 8}
-# Still to be turned round: the core's passes over columns are reached through a backend.
-UPWARDS = {
-    ("partitions", "blockgreedy.backends.cpu"),
-    ("problem", "blockgreedy.backends.cpu"),
-    ("problem", "blockgreedy.solvers.polish"),
-}
-
-
-@pytest.mark.parametrize("name", [n for n in FILES if "/" in n])
-def test_packages_import_only_those_below_them(name):
-    own = name.split("/")[0]
-    for module in imports(FILES[name]):
-        package = module.split(".")[1] if "." in module else ""
-        if module.startswith("blockgreedy.") and package in RANKS and package != own:
-            upwards = RANKS[package] >= RANKS[own] or {own, package} == {"data", "solvers"}
-            known = any(own == of and module.startswith(to) for of, to in UPWARDS)
-            assert known or not upwards, f"{name} imports {module}"
 
 
 PLAIN_REPORTS = ("reports/page.py", "reports/page_style", "reports/figures")
@@ -282,85 +146,6 @@ def test_the_search_for_writers_finds_them(tmp_path):
     lines += ["zipfile.ZipFile(p, 'a')", "os.open(p, os.O_WRONLY)", "shutil.copy(p, q)", "tempfile.mkstemp()"]
     (tmp_path / "a.py").write_text("\n".join(["open(p)", "p.open('rb')", "X.copy()", *lines]))
     assert list(writes(tmp_path / "a.py")) == list(range(4, 4 + len(lines)))
-
-
-def test_estimators_are_loaded_when_one_is_asked_for():
-    code = (
-        "import sys, blockgreedy as bg; assert 'Lasso' in dir(bg) and 'sklearn' not in sys.modules; "
-        "assert not hasattr(bg, 'Ridge') and 'sklearn' not in sys.modules; "
-        "bg.Lasso; assert 'sklearn' in sys.modules and bg.LassoCV.__module__ == 'blockgreedy.estimators.cv_models'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_importing_loads_no_extra_and_starts_no_thread():
-    code = (
-        "import sys, os, blockgreedy; "
-        f"loaded = set(sys.modules) & {EXTRAS!r}; assert not loaded, loaded; "
-        "assert not [k for k in os.environ if k.startswith('OMP_WAIT')]; "
-        "from blockgreedy import _core; tasks = len(os.listdir('/proc/self/task')); import numpy, scipy.sparse; "
-        "import importlib; importlib.reload(blockgreedy); assert len(os.listdir('/proc/self/task')) == tasks"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.skipif(bool(SANITIZED), reason="a sanitized process starts slowly")
-def test_importing_takes_under_300_ms_beyond_numpy_and_scipy():
-    code = (
-        "import numpy, scipy.sparse, scipy.special, time; t = time.process_time(); import blockgreedy; "
-        "print(time.process_time() - t)"
-    )
-    times = [
-        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
-        for _ in range(3)
-    ]
-    assert min(times) < 0.3
-
-
-def test_stub_of_the_core_is_current(tmp_path):
-    made = tmp_path / "_core.pyi"
-    command = [sys.executable, "-m", "nanobind.stubgen", "-m", "blockgreedy._core", "-o", str(made)]
-    subprocess.run(command, check=True, capture_output=True)
-    assert made.read_text() == (SOURCE / "_core.pyi").read_text(), "run `make stubs`"
-
-
-def test_every_public_name_exists():
-    for name in blockgreedy.__all__:
-        assert hasattr(blockgreedy, name)
-
-
-def test_dir_lists_the_public_names_only():
-    assert [name for name in dir(blockgreedy) if not name.startswith("__")] == sorted(blockgreedy.__all__)
-    assert {"__version__", "__doc__", "__all__"} <= set(dir(blockgreedy))
-
-
-def test_type_checkers_see_every_public_name(tmp_path):
-    code = tmp_path / "uses.py"
-    names = [name for name in blockgreedy.__all__ if name not in ("data", "theory")]
-    code.write_text("import blockgreedy as bg\n" + "".join(f"reveal_type(bg.{name})\n" for name in names))
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--cache-dir",
-        str(ROOT / "build" / "mypy"),
-        "--config-file",
-        os.devnull,
-    ]
-    command += ["--follow-imports=silent", "--ignore-missing-imports", str(code)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(ROOT / "src")})
-    revealed = re.findall(r'Revealed type is "(.*)"', done.stdout)
-    assert len(revealed) == len(names), done.stdout + done.stderr
-    assert [name for name, kind in zip(names, revealed, strict=True) if kind == "Any"] == []
-
-
-def test_there_is_one_version_number():
-    citation = (ROOT / "CITATION.cff").read_text()
-    assert re.findall(r"^version: (.*)$", citation, flags=re.MULTILINE) == [blockgreedy.__version__]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["project"]["dynamic"] == ["version"]
-    assert project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "src/blockgreedy/__init__.py"
 
 
 def test_code_speaks_of_no_machine():

@@ -1,6 +1,8 @@
 """What the README and the docs show can be run as it stands, and the site leaves nothing out."""
 
 import ast
+import doctest
+import inspect
 import re
 import shlex
 import sys
@@ -234,3 +236,38 @@ def test_an_asset_from_elsewhere_is_found(tmp_path):
         "bad.html: https://x.org/a.png",
         "bad.html: //y.org/b.css",
     ]
+
+
+PUBLIC = {name: getattr(bg, name) for name in bg.__all__ if name not in ("data", "theory")}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = doctest.DocTestFinder(recurse=False).find(PUBLIC[name], name, globs={})
+    for test in found:
+        result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+        assert result.failed == 0
+
+
+ENTRY = re.compile(r"^[*\w]+(, [*\w]+)*( : \S.*)?$")
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstrings_of_public_names_are_numpydoc(name):
+    """Entries of a section are ``name : type``, and what they are stands below, indented."""
+    text = inspect.cleandoc(PUBLIC[name].__doc__)
+    assert not re.search(r"\{[a-z_]+\}", text)  # a part that estimators share
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}$", text, flags=re.MULTILINE)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title not in ("Parameters", "Other Parameters", "Attributes"):
+            assert title in ("Returns", "Examples", "Warns", "Notes"), title
+            continue
+        lines = [line for line in body.splitlines() if line.strip()]
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            if not line.startswith(" "):
+                assert ENTRY.match(line), line
+                assert following.startswith("    "), f"{line}: says nothing of it"
+    fields = getattr(PUBLIC[name], "__dataclass_fields__", {})
+    named = set(re.findall(r"\w+", text))
+    assert [field for field in fields if not field.startswith("_") and field not in named] == []

@@ -1,17 +1,14 @@
 #!/usr/bin/env bash
-# clang++ with libFuzzer for make fuzz, from the system's packages, if it is missing.
+# clang++ with libFuzzer and its sanitizers for make fuzz, from the system's packages, if they are missing.
 set -euo pipefail
-command -v clang++ >/dev/null && exit 0
-if ! command -v apt-get >/dev/null; then
-  echo "make fuzz needs clang++ on the PATH; install it (there is no apt-get here)" >&2
-  exit 1
-fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "make fuzz needs clang++; installing it needs root or sudo" >&2; exit 1; }
-  as_root=(sudo)
-fi
-export DEBIAN_FRONTEND=noninteractive
-"${as_root[@]}" apt-get update -q
-"${as_root[@]}" apt-get install -y -q --no-install-recommends clang
-command -v clang++ >/dev/null || { echo "apt-get installed no clang++; make fuzz cannot run" >&2; exit 1; }
+links_fuzzers() {
+  command -v clang++ >/dev/null || return 1
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -x c++ -fsanitize=fuzzer,address,undefined -o /dev/null - 2>/dev/null
+}
+links_fuzzers && exit 0
+here=$(dirname "$0")
+command -v clang++ >/dev/null || "$here"/install_packages.sh "make fuzz" clang
+links_fuzzers && exit 0
+"$here"/install_packages.sh "make fuzz" "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"
+links_fuzzers || { echo "clang++ cannot link libFuzzer; make fuzz cannot run" >&2; exit 1; }

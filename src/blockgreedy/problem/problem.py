@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
-from blockgreedy.problem.certificate import dual_value, scaled_dual_point
+from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
 from blockgreedy.problem.columns import as_columns, column_norms, combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.losses import make_loss
-from blockgreedy.problem.null_model import NullModel, OutOfRangeError, best_intercept, fit_null_model
+from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import ColumnUnits, Scaling
@@ -231,32 +231,9 @@ class Problem:
         l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
         return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
-    # The column passes that a certificate needs; CoreProblem has the same, threaded.
-
     def products(self, theta: Array) -> Array:
         """x_j·theta of every column."""
         return np.asarray(self.X.T @ theta, dtype=np.float64)
-
-    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
-        """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
-
-        With ``at_null``, the smallest alpha at which all penalised weights are 0 at the optimum; constraints of
-        features with a finite bound then count too. ``rounding``·‖x_j‖ is added to every |x_j·theta|.
-        """
-        correlation = -self._enlarged(theta, rounding)
-        room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
-        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
-        counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)
-        return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
-
-    def _enlarged(self, theta: Array, rounding: float) -> Array:
-        products = self.products(theta)
-        return products if rounding == 0 else products + np.copysign(rounding * column_norms(self.X), products)
-
-    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
-        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which certificate.py takes care of."""
-        held = np.flatnonzero(~self.penalty.is_free)
-        return float(np.sum(self.penalty.at(held).conjugate(-scale * self._enlarged(theta, rounding)[held])))
 
     # Sums over rows. Everything that sums over rows goes through these three.
 
@@ -324,10 +301,10 @@ class Problem:
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
         if dual is None:
-            _, value = scaled_dual_point(inner, predictions, inner)
+            _, value = scaled_dual_point(inner, predictions, NumpyPasses(inner))
         else:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
-            value = dual_value(inner, theta, inner)
+            value = dual_value(inner, theta, NumpyPasses(inner))
         return self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:
@@ -386,31 +363,7 @@ class Problem:
 
     def fit_null_model(self, deadline: float = float("inf"), n_threads: int | None = None) -> NullModel:
         """``null_model``, or the best found by the deadline (in time.perf_counter's seconds) or at Ctrl-C."""
-        threads = resolve_threads(self.n_threads if n_threads is None else n_threads)
-        known: NullModel | None = self.__dict__.get("null_model")
-        if known is not None:
-            return known
-        inner = self.scaling.inner
-        if inner is not self:
-            null = self.scaling.null_out(inner.fit_null_model(deadline, threads))
-        else:
-            try:
-                null = fit_null_model(self, deadline, threads)
-            except OutOfRangeError:
-                self.rescale_columns()
-                return self.fit_null_model(deadline, threads)
-        if not np.isfinite(null.objective):
-            raise ValueError(self._overflow())
-        if null.status == "converged":
-            self.__dict__["null_model"] = null
-        return null
-
-    def _overflow(self) -> str:
-        """Which values make the loss overflow."""
-        culprit, largest = "y", float(np.max(np.abs(self.y)))
-        if self.offset is not None and (self.loss.is_classifier or np.max(np.abs(self.offset)) > largest):
-            culprit, largest = "offset", float(np.max(np.abs(self.offset)))
-        return f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}"
+        return known_null_model(self, deadline, resolve_threads(self.n_threads if n_threads is None else n_threads))
 
     @cached_property
     def alpha_max(self) -> float:

@@ -27,7 +27,6 @@ from blockgreedy.solvers.working_set import MAX_ITER
 
 if TYPE_CHECKING:
     from blockgreedy.backends.engine import Engine
-    from blockgreedy.problem.null_model import NullModel
 
 Array = NDArray[np.float64]
 
@@ -86,16 +85,17 @@ def solve_path(
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
-    limits = Limits(MAX_ITER if max_iter is None else int(max_iter), deadline, sure=_SURE)
     first = _at(problem, grid[0], ratio)
     null = first.fit_null_model(deadline, threads)
+    out_of_time = "" if null.status == "converged" else null.status
+    limits = Limits(MAX_ITER if max_iter is None else int(max_iter), deadline, sure=_SURE, ended=out_of_time)
     null_loss = null.objective - first.penalty_at(null.features).value(null.coef)
     engine = ENGINES["auto"](first, tol=float(tol), n_threads=threads, null=null, least_alpha=ratio * grid[-1])
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
         here = _at(problem, alpha, ratio) if points else first
-        point = _point_at(float(alpha), here, engine, limits, null, keep_duals, is_first=not points)
+        point = _point_at(float(alpha), here, engine, limits, keep_duals, is_first=not points)
         points.append(point)
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
@@ -117,12 +117,12 @@ def solve_path(
 
 
 def _point_at(
-    alpha: float, here: Problem, engine: Engine, limits: Limits, null: NullModel, keep_dual: bool, *, is_first: bool
+    alpha: float, here: Problem, engine: Engine, limits: Limits, keep_dual: bool, *, is_first: bool
 ) -> PathPoint:
     """The solution at one alpha, from that at the alpha before, or from the null model."""
     began, before = time.perf_counter(), engine.n_iter
     begin = engine.start if is_first else lambda: engine.move_to(here)
-    status = run(engine, begin, limits, ended="" if null.status == "converged" else null.status)
+    status = run(engine, begin, limits)
     found = engine.point(status, keep_dual)
     return PathPoint(
         alpha, found.features, found.values, found.intercept, found.objective, found.gap, found.loss,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -134,38 +135,33 @@ def solve(
         _refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
+        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
         null = None
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(deadline, threads)
+            limits = replace(limits, ended="" if null.status == "converged" else null.status)
         engine = ENGINES["auto"](
             problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given
         )
-        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
-        ended = "" if null is None or null.status == "converged" else null.status
     else:
-        made = _family_options(problem, method, n_blocks, partition, seed, family)
-        given = _family_partition(problem, made, partition, threads)
-        warn_of_risk(problem, given, made, threads, stacklevel=2)
-        limits = Limits(10_000 * made.check_every if max_iter is None else max_iter, deadline)
+        options = _family_options(problem, method, n_blocks, partition, seed, family)
+        given = _family_partition(problem, options, partition, threads)
+        warn_of_risk(problem, given, options, threads, stacklevel=2)
+        limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, deadline)
         engine = ENGINES["family"](
             problem,
             given,
-            made,
+            options,
             tol=float(tol),
             n_threads=threads,
             max_iter=limits.max_iter,
             start=None if start is None else start[0],
             stop_on_divergence=family.get("on_divergence", "stop") == "stop",
-            trace_spectral_radius=flag("trace_spectral_radius", family.get("trace_spectral_radius", False)),
+            trace_spectral_radius=family.get("trace_spectral_radius", False),
         )
-        ended = ""
-    recorder = Recorder(
-        engine,
-        None if trace_iters is None else index(trace_iters),
-        None if trace_seconds is None else float(trace_seconds),
-        callback,
-    )
-    return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given, ended=ended)
+    every_iters = None if trace_iters is None else index(trace_iters)
+    recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
+    return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
 
 
 def _family_options(
