@@ -25,7 +25,7 @@ std::int64_t blocks_for(std::int64_t n_nonzeros) {
 std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_blocks) {
   n_nonzeros_ = 0;
   for (const SubproblemColumn& column : columns) n_nonzeros_ += column.count;
-  set_shared_apart();
+  move_shared_to_end();
   if (n_blocks == 0) {
     std::int64_t in_blocks = 0;
     for (std::int64_t k = 0; k < first_shared_; ++k) in_blocks += columns[k].count;
@@ -55,7 +55,7 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
 }
 
 // On tall data all threads share each column that would be too much of a block; these come last.
-void Subproblem::set_shared_apart() {
+void Subproblem::move_shared_to_end() {
   const std::int64_t longest =
       is_tall(n_rows_) ? std::max(2 * min_parallel_work, n_nonzeros_ / T::long_share) : n_nonzeros_;
   const auto fits_block = [&](const SubproblemColumn& column) { return column.count <= longest; };

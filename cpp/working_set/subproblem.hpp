@@ -150,7 +150,7 @@ class Subproblem {
   void cut_slabs();
   void add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const;
   double sweep_run(std::int64_t first, std::int64_t last, float* residual, bool support_only);
-  void set_shared_apart();
+  void move_shared_to_end();
   std::vector<std::int32_t> choose_blocks(const std::int32_t* block_of, std::int64_t n_blocks) const;
   void sort_into_blocks(const std::vector<std::int32_t>& block, std::int64_t n_blocks);
   void cut_rounds();

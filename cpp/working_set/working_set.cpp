@@ -90,7 +90,7 @@ class Solver final : public WorkingSet {
     certify(Tuning::Proof::carried_over_share);
   }
 
-  // look → select → copy → solve → line search → certify: the diagram in ARCHITECTURE.md.
+  // One outer iteration: scan → select → copy → solve → line search → certify, as in ARCHITECTURE.md.
   bool step() override {
     if (out_of_range) return false;
     Clock clock(*this, Phase::gradients);
