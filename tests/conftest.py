@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from hypothesis import settings
 
 import blockgreedy as bg
+from blockgreedy.problem.losses import LOSSES as LOSS_TYPES
 
-LOSSES = ("squared", "logistic", "squared_hinge", "huber")
+LOSSES = tuple(LOSS_TYPES)  # all names: a new loss is tested wherever these are
 UPDATES = ("add", "line-search", "sweep", "joint")
 SANITIZED = os.environ.get("BLOCKGREEDY_SANITIZED", "")  # "address" or "thread" under make sanitize and make tsan
 
@@ -36,7 +37,7 @@ def random_design(rng, n=60, p=40, density=0.3, dense=False, dtype=np.float64):
 
 
 def random_targets(rng, n, loss):
-    if loss in ("logistic", "squared_hinge"):
+    if LOSS_TYPES[loss].is_classifier:
         y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
         y[:2] = (-1.0, 1.0)
         return y[:n]

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blockgreedy as bg
-from conftest import random_design
+from blockgreedy.problem.losses import LOSSES as LOSS_TYPES
+from conftest import LOSSES, random_design
 
 # The settings that are studied here are those that solve warns of.
 unsafe = pytest.mark.filterwarnings("ignore::blockgreedy.ConvergenceRiskWarning")
@@ -80,7 +81,7 @@ def test_diverging_from_a_warm_start_returns_nothing_worse(rng):
 
 
 @pytest.mark.parametrize("update", ["joint", "sweep"])
-@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_copies", [4, 16])
 def test_safe_updates_never_raise_the_objective_on_copies(rng, update, loss, n_copies):
     problem, partition = copies_in_different_blocks(rng, loss, n_copies)
@@ -95,7 +96,7 @@ def test_safe_updates_never_raise_the_objective_on_copies(rng, update, loss, n_c
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
-    loss=st.sampled_from(["squared", "logistic", "squared_hinge", "huber"]),
+    loss=st.sampled_from(LOSSES),
     update=st.sampled_from(["joint", "sweep"]),
     blocks=st.integers(1, 30),
     per_block=st.integers(1, 6),
@@ -105,7 +106,7 @@ def test_safe_updates_never_raise_the_objective_on_copies(rng, update, loss, n_c
 def test_safe_updates_never_raise_the_objective(seed, loss, update, blocks, per_block, penalty, correlation):
     rng = np.random.default_rng(seed)
     X = np.sqrt(1 - correlation) * rng.normal(size=(25, 30)) + np.sqrt(correlation) * rng.normal(size=(25, 1))
-    y = np.where(rng.random(25) < 0.5, -1.0, 1.0) * (1 if loss in ("logistic", "squared_hinge") else 3)
+    y = np.where(rng.random(25) < 0.5, -1.0, 1.0) * (1 if LOSS_TYPES[loss].is_classifier else 3)
     problem = bg.Problem(X, y, loss=loss, alpha=10.0 ** rng.integers(-5, 0), **penalty)
     start = np.clip(rng.normal(size=30) * rng.integers(0, 3), problem.penalty.lower, problem.penalty.upper)
     objective = bg.solve(

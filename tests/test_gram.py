@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-
-LOSSES = ("squared", "logistic", "squared_hinge", "huber")
+from blockgreedy.problem.losses import LOSSES as LOSS_TYPES
+from conftest import LOSSES
 
 
 def tall(loss, n=6000, p=24, seed=0, intercept=False, weights=False, copies=False):
@@ -19,7 +19,7 @@ def tall(loss, n=6000, p=24, seed=0, intercept=False, weights=False, copies=Fals
     if intercept:
         X += 0.5
     t = X[:, ::4].sum(axis=1) + rng.standard_normal(n)
-    y = t if loss in ("squared", "huber") else np.where(t > np.median(t), 1.0, -1.0)
+    y = np.where(t > np.median(t), 1.0, -1.0) if LOSS_TYPES[loss].is_classifier else t
     options = {"sample_weight": rng.gamma(1.0, size=n)} if weights else {}
     problem = bg.Problem(np.asfortranarray(X), y, loss=loss, alpha=1.0, fit_intercept=intercept, **options)
     return problem.with_alpha(0.02 * problem.alpha_max)

@@ -16,6 +16,7 @@ from hunt import problems
 from hunt.case import Case, dense
 from hunt.certificates import check_solution
 from hunt.checks import run, solve
+from hunt.draws import LOSSES
 from hunt.forms import forms
 from hunt.optimum import minimise
 from hunt.oracle import Exact
@@ -25,7 +26,7 @@ from hunt.shrink import shrink, still_fails
 from hunt.workers import Worker
 
 import blockgreedy as bg
-from conftest import LOSSES, SANITIZED
+from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
 own_process = pytest.mark.skipif(bool(SANITIZED), reason="a sanitized process starts slowly")

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy import _core
-from blockgreedy.backends.cpu import core_matrix
 from blockgreedy.problem.columns import as_columns
+from blockgreedy.problem.passes import core_matrix
 from conftest import UPDATES
 
 pytestmark = [pytest.mark.threads, pytest.mark.races]
