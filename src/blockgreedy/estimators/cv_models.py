@@ -140,14 +140,8 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
         """Chooses alpha by cross-validation, then fits all rows.
 
-        Parameters
-        ----------
-        X, y, offset
-            As in ``fit`` of ``LogisticRegression``.
-        sample_weight : float or array of shape (n_samples,), optional
-            Weights of the rows, which also count in scores.
-        groups : array of shape (n_samples,), optional
-            For splitters that keep groups together.
+        The arguments are those of ``LogisticRegression.fit``, and ``groups`` as in ``LassoCV.fit``. Weights of rows
+        count in fits and in scores.
         """
         X, y = self._checked(X, y)
         codes = self._learn_classes(y)
