@@ -1,6 +1,8 @@
 """What the README and the docs show can be run as it stands, and the site leaves nothing out."""
 
 import ast
+import doctest
+import inspect
 import re
 import shlex
 import sys
@@ -13,6 +15,8 @@ from typer.testing import CliRunner
 import blockgreedy as bg
 from blockgreedy.cli import app
 from blockgreedy.data import formats
+from blockgreedy.models import cross_validation, quality
+from blockgreedy.partitions.diagnose import BlockDiagnosis
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -234,3 +238,48 @@ def test_an_asset_from_elsewhere_is_found(tmp_path):
         "bad.html: https://x.org/a.png",
         "bad.html: //y.org/b.css",
     ]
+
+
+PUBLIC = {name: getattr(bg, name) for name in bg.__all__ if name not in ("data", "theory")}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_examples_in_docstrings_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = doctest.DocTestFinder(recurse=False).find(PUBLIC[name], name, globs={})
+    for test in found:
+        result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+        assert result.failed == 0
+
+
+SHOWN = PUBLIC | {
+    thing.__name__: thing
+    for thing in (
+        *(bg.data.fetch, bg.data.PublicSet, bg.data.Summary, BlockDiagnosis),
+        *(bg.theory.Bound, bg.theory.RhoBlock, bg.theory.rho_block, bg.theory.rate_bound),
+        *(quality.Quality, quality.measure, cross_validation.CrossValidation),
+    )
+}
+ENTRY = re.compile(r"^[*\w]+(, [*\w]+)*( : \S.*)?$")
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_docstrings_of_public_names_are_numpydoc(name):
+    """Entries of a section are ``name : type``, and what they are stands below, indented."""
+    text = inspect.cleandoc(SHOWN[name].__doc__)
+    assert not re.search(r"\{[a-z_]+\}", text)  # a part that estimators share
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}$", text, flags=re.MULTILINE)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        if title not in ("Parameters", "Other Parameters", "Attributes"):
+            assert title in ("Returns", "Examples", "Warns", "Notes"), title
+            continue
+        lines = [line for line in body.splitlines() if line.strip()]
+        for line, following in zip(lines, [*lines[1:], ""], strict=True):
+            if not line.startswith(" "):
+                assert ENTRY.match(line), line
+                assert following.startswith("    "), f"{line}: says nothing of it"
+    fields = getattr(SHOWN[name], "__dataclass_fields__", {})
+    named = set(re.findall(r"\w+", text))
+    assert [field for field in fields if not field.startswith("_") and field not in named] == []
+    if inspect.isfunction(SHOWN[name]) or name == "Problem":
+        assert [parameter for parameter in inspect.signature(SHOWN[name]).parameters if parameter not in named] == []

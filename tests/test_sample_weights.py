@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import ElasticNet
 
 import blockgreedy as bg
-from blockgreedy.problem.certificate import dual_value, scaled_dual_point
+from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
 from conftest import LOSSES, random_design, random_targets
 
 N, P = 30, 8
@@ -166,9 +166,9 @@ def test_no_dual_point_exceeds_a_primal_one(seed, loss, rows, kind, size):
     points += [(problem.null_model.full_coef(P), problem.null_model.intercept), (np.zeros(P), 0.0)]
     lowest = min(problem.objective(*point) for point in points)
     for point in points:
-        theta, value = scaled_dual_point(problem, problem.decision(*point), problem)
+        theta, value = scaled_dual_point(problem, problem.decision(*point), NumpyPasses(problem))
         assert 0 <= value <= lowest + 1e-12 * max(1.0, lowest)
-        assert dual_value(problem, theta, problem) == pytest.approx(value, rel=1e-9, abs=1e-12)
+        assert dual_value(problem, theta, NumpyPasses(problem)) == pytest.approx(value, rel=1e-9, abs=1e-12)
         assert problem.duality_gap(*point) >= -1e-12 * max(1.0, lowest)
         if problem.row_weights is not None:
             assert not np.any(theta[problem.row_weights == 0])
@@ -185,7 +185,7 @@ def test_gap_closes_at_the_optimum_of_an_independent_solver(rng, loss, rows, kin
     f_null = problem.null_model.objective
     assert problem.kkt_residual(w, b) < 3e-6
     assert -1e-12 * f_null <= problem.duality_gap(w, b) < 2e-5 * f_null
-    theta, _ = scaled_dual_point(problem, problem.decision(w, b), problem)
+    theta, _ = scaled_dual_point(problem, problem.decision(w, b), NumpyPasses(problem))
     assert problem.duality_gap(w, b, theta) == pytest.approx(problem.duality_gap(w, b), abs=1e-12)
     for other in (random_point(rng, problem), (np.zeros(P), 0.0)):
         error = problem.objective(*other) - problem.objective(w, b)
@@ -286,7 +286,7 @@ def test_gap_keeps_its_digits_far_from_zero(rng, loss):
 def test_a_dual_point_that_ignores_the_intercept_proves_nothing(rng, l2):
     X, y = random_design(rng, N, P), rng.normal(size=N)
     without = bg.Problem(X, y, alpha=0.1, l2=l2)
-    theta, value = scaled_dual_point(without, without.decision(np.zeros(P)), without)
+    theta, value = scaled_dual_point(without, without.decision(np.zeros(P)), NumpyPasses(without))
     assert value > 0
     problem = bg.Problem(X, y, alpha=0.1, l2=l2, fit_intercept=True)
     assert problem.duality_gap(np.zeros(P), 0.0, theta) == np.inf

@@ -1,4 +1,4 @@
-// The one random generator of the project: SplitMix64, written again in src/blockgreedy/random.py so that
+// The one random generator of the project: SplitMix64, written again in src/blockgreedy/base/random.py so that
 // a seed gives the same selections in C++ and in NumPy.
 //
 //   state += 0x9e3779b97f4a7c15;  z = mix(state)          one 64-bit word

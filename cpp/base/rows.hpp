@@ -17,7 +17,7 @@ class Rows {
 
   const RowSlices& slices() const { return slices_; }
 
-  // Σ over slices of f(begin, end); cost: of a row, compared with adding up a number.
+  // Σ over slices of f(begin, end); `cost` of a row is relative to one addition.
   template <class F>
   double sum(std::int64_t cost, F&& f) const {
     std::array<double, 64> partial{};
@@ -41,7 +41,8 @@ class Rows {
 
   double product(const double* a, const double* b) const {
     return sum(1, [&](std::int64_t begin, std::int64_t end) {
-      std::array<double, 8> sums{};  // side by side: one sum would wait for itself
+      // Eight sums, because each addition to a single one would wait for the one before.
+      std::array<double, 8> sums{};
       std::int64_t i = begin;
       for (; i + 8 <= end; i += 8) {
         for (std::int64_t k = 0; k < 8; ++k) sums[k] += a[i + k] * b[i + k];

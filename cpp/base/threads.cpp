@@ -27,7 +27,7 @@ void pause_briefly() {
 #endif
 }
 
-// About 50-100 us: longer than the serial part of an iteration, shorter than anyone else would notice.
+// About 50-100 us: longer than the serial part of an iteration, short enough not to take the processor from others.
 constexpr int spin_limit = 2000;
 
 constexpr double poll_interval = 0.05;
@@ -80,7 +80,7 @@ bool ThreadTeam::claim_and_execute(int executor) {
   std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
   while (next_part(ticket) < part_count(ticket)) {
     if (ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel)) {
-      // The claimed part keeps this job open, so body and context cannot change under us.
+      // The claimed part keeps this job open, so body and context cannot change meanwhile.
       if (!(stoppable_.load(std::memory_order_relaxed) && stopped())) {
         body_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed),
                                               static_cast<std::int64_t>(next_part(ticket)), executor);

@@ -15,7 +15,7 @@
 
 namespace blockgreedy {
 
-// Work below this many touched nonzeros is not worth waking anyone for.
+// Jobs that touch fewer nonzeros than this are not shared: waking a thread would take longer.
 inline constexpr std::int64_t min_parallel_work = 30000;
 
 class ThreadTeam {

@@ -1,4 +1,4 @@
-// Compressed rows → compressed columns with all threads, checked on the way.
+// Compressed rows → compressed columns, in parallel; the rows are checked on the way.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct CsrArrays {
   const T* data;
 };
 
-// Where the columns go; Out holds the number of nonzeros.
+// Where the columns are written. The number of nonzeros must fit in Out.
 template <class Out, class T>
 struct CscArrays {
   Out* indptr;

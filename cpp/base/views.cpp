@@ -27,7 +27,7 @@ Fault entries_fault(const DenseView<T>& view, std::int64_t begin, std::int64_t e
   return kernels().of(view.data).all_finite(view.data + begin, end - begin) ? none : not_finite;
 }
 
-// In how many places the row numbers do not rise only because a new column begins.
+// In how many places the row numbers fall because a new column begins, which is no fault.
 template <class T>
 std::int64_t falls_between_columns(const CscView<T>& view, std::int64_t first, std::int64_t last) {
   std::int64_t falls = 0;
@@ -66,10 +66,10 @@ const char* describe_fault(const Matrix& matrix, ThreadTeam& team) {
         if (!pointers_ascend(view)) {
           worst = pointers;
         } else if (n > 0) {
-          // Checking is little more than reading: below some megabytes a second thread takes longer to start.
+          // Checking runs at the speed of memory: below some megabytes starting a thread takes longer.
           const std::int64_t n_parts = n < (1 << 22) ? 1 : 4 * team.size();
           std::vector<Fault> faults(n_parts, none);
-          std::vector<std::int64_t> falls(faults.size());  // all of them, less those that are in order
+          std::vector<std::int64_t> falls(faults.size());  // less those between columns
           team.for_each(n_parts, [&](std::int64_t part, int) {
             const std::int64_t begin = n * part / n_parts, end = n * (part + 1) / n_parts;
             faults[part] = entries_fault(view, begin, end, falls[part]);

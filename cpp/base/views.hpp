@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-// Functions that the per-instruction-set files also compile must never become shared out-of-line symbols:
-// the linker could otherwise keep the AVX-512 copy for everyone.
+// Functions that the per-instruction-set files also compile must always be inlined: the linker keeps one copy of an
+// out-of-line function, which could be the AVX-512 one, on processors without it.
 #define BLOCKGREEDY_INLINE inline __attribute__((always_inline))
 
 namespace blockgreedy {

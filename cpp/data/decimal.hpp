@@ -1,7 +1,7 @@
 // Decimal numbers in text, correctly rounded: what strtod gives in the C locale, several times faster.
 //
 // Grammar: [+-] digits [. digits] [e [+-] digits], with digits on at least one side of the point. No nan, inf or hex.
-// The text must go on to a character that is none of these after every number: readers look for that, not for an end.
+// Every number must be followed by a character that cannot belong to it: the end of the text is not tested.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ inline bool eight_digits(const char* p, std::uint64_t& value) {
 
 enum class DecimalFault { none, no_number, out_of_range };
 
-// Reads the number at p and moves p behind it; p stays where a number does not begin. Bytes up to `readable` may be
-// looked at, whatever they are.
+// Reads the number at p and moves p behind it; on a fault p stays. Bytes up to `readable` may be read, whatever they
+// are.
 inline DecimalFault read_decimal(const char*& p, const char* readable, double& value) {
   static constexpr std::array<double, 23> powers = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -73,7 +73,7 @@ inline DecimalFault read_decimal(const char*& p, const char* readable, double& v
       const char* first = unsigned_part;
       for (; *first == '0' || *first == '.'; ++first) n_digits -= *first == '0';
       if (n_digits + exponent > 0) return DecimalFault::out_of_range;
-      value = 0;  // too small is 0, as everywhere
+      value = 0;  // underflow gives 0, as with strtod
     } else if (error != std::errc() || end != q) {
       return DecimalFault::no_number;
     }

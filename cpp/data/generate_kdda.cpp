@@ -128,7 +128,7 @@ std::vector<float> inverse_norms(const Counters& squares, ThreadTeam& team) {
   return inverse;
 }
 
-// Each range of rows adds up its own part of every true column, so sums have one order whoever computes them.
+// Each range of rows adds up its own part of every true column, so the order of summation does not depend on threads.
 std::vector<double> kdda_scores(const KddaShape& shape, const CscView<float>& X, ThreadTeam& team) {
   Random random(derive(shape.seed, true_model));
   const double scale = std::clamp(static_cast<double>(shape.n_features) / 40, 5.0, 250.0);

@@ -1,8 +1,9 @@
 // Svmlight text → rows: "label [qid:number] index:value index:value … # comment", a line per row.
 //
 // Text is cut into chunks of whole lines. A first pass counts what they can hold at most, which says where each chunk
-// may write; a second one reads them, straight into the caller's arrays. What comments and qid made the first pass
-// overestimate is closed up at the end. The first fault of the text is the one reported, whoever finds one first.
+// may write; a second one reads them, straight into the caller's arrays. Colons in comments and qid make the first
+// pass overestimate; the gaps are closed at the end. The fault reported is the first one in the text, whichever
+// thread finds one first.
 #pragma once
 
 #include <cstdint>

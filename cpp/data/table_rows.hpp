@@ -50,7 +50,7 @@ class KeyPlaces {
   int shift_ = 0;
 };
 
-// The matrix. Sizes first, then contents, into memory of the caller's.
+// The matrix: row pointers first, then entries, both into memory that the caller owns.
 class TableRows {
  public:
   struct Cross {

@@ -31,7 +31,7 @@ class Solver final : public BlockGreedy {
 
   std::int64_t run(std::int64_t n_iter, double max_seconds) override {
     // Reading the clock costs as much as a tenth of an SCD step: it is read once per thousand nonzeros or so.
-    constexpr std::int64_t work_between_looks = 1 << 14;
+    constexpr std::int64_t work_between_polls = 1 << 14;
     const double deadline = seconds_now() + max_seconds;
     std::int64_t done = 0, work = 0;
     while (done < n_iter) {
@@ -45,7 +45,7 @@ class Solver final : public BlockGreedy {
       ++counters.n_iter;
       ++done;
       work += counters.nonzeros_touched - touched_before + 64;
-      if (work >= work_between_looks) {
+      if (work >= work_between_polls) {
         work = 0;
         if (team_.poll() || seconds_now() >= deadline) break;
       }
@@ -96,12 +96,12 @@ class Solver final : public BlockGreedy {
     selected_[0] = ahead_[at_];
     draw_ahead(at_);
     at_ = (at_ + 1) % ahead_.size();
-    scan_.prefetch_near(ahead_[(at_ + ahead_.size() / 2) % ahead_.size()]);
+    scan_.prefetch_entries(ahead_[(at_ + ahead_.size() / 2) % ahead_.size()]);
   }
 
   void draw_ahead(std::size_t slot) {
     ahead_[slot] = static_cast<std::int32_t>(random_.below(static_cast<std::uint64_t>(options_.n_blocks)));
-    scan_.prefetch_far(ahead_[slot]);
+    scan_.prefetch_pointers(ahead_[slot]);
   }
 
   BlockGreedyOptions options_;

@@ -37,7 +37,7 @@ class Scan {
     keep_block_nonzeros();
     keep_cost_marks();
     if (storage_order_) {
-      // More slices than threads, so that one slow thread does not hold up the rest and Ctrl-C is heard.
+      // More slices than threads, so that a slow thread does not delay the rest and Ctrl-C is noticed.
       const std::int64_t worthwhile = view.n_nonzeros() / (min_parallel_work / 4) + 1;
       cuts_ = equal_nonzero_cuts(view, std::min<std::int64_t>(std::max(128, 8 * team.size()), worthwhile));
       table_.resize(team.size() * options.n_blocks * options.per_block);
@@ -74,7 +74,7 @@ class Scan {
     }
   }
 
-  // The proposal for feature j; score 0 when it would not move, or has no chance against `to_beat`.
+  // The proposal for feature j; score 0 when it would not move, or cannot exceed the score `to_beat`.
   Proposal propose(std::int64_t j, double grad, double to_beat = 0) const {
     const double w = state_.weight(j);
     const CoordinatePenalty coordinate = penalty_.at(j);
@@ -95,8 +95,8 @@ class Scan {
   double gradient(std::int64_t j) const { return inverse_n_ * column_dot(view_, j, state_.derivs.data()); }
 
   // Start fetching what block b will need, two steps ahead of its use.
-  void prefetch_far(std::int64_t b) const { view_.prefetch_pointers(blocks_.feature(blocks_.start(b))); }
-  void prefetch_near(std::int64_t b) const {
+  void prefetch_pointers(std::int64_t b) const { view_.prefetch_pointers(blocks_.feature(blocks_.start(b))); }
+  void prefetch_entries(std::int64_t b) const {
     const std::int64_t j = blocks_.feature(blocks_.start(b));
     view_.prefetch_entries(j);
     __builtin_prefetch(state_.w.data() + j);
@@ -167,10 +167,10 @@ class Scan {
       end = columns ? at + 64 : (at / 64 + 1) * 64;  // storage order keeps in step with the words of support
       if (end > last) end = last;
       kernels().of(view_).dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
-      std::uint64_t look = kernels().above(products.data(), end - at, smallest_l1_);
-      look |= support_bits(columns, at, end - at);
-      for (; look != 0; look &= look - 1) {
-        const auto k = static_cast<std::int64_t>(std::countr_zero(look));
+      std::uint64_t may_move = kernels().above(products.data(), end - at, smallest_l1_);
+      may_move |= support_bits(columns, at, end - at);
+      for (; may_move != 0; may_move &= may_move - 1) {
+        const auto k = static_cast<std::int64_t>(std::countr_zero(may_move));
         const std::int64_t j = columns ? columns[at + k] : at + k;
         Proposal* list = list_of(j);
         if (cannot_beat(list[options_.per_block - 1], j)) continue;
@@ -197,7 +197,7 @@ class Scan {
     return worst_kept.score >= gain_per_nonzero_ * static_cast<double>(view_.count(j)) && state_.weight(j) == 0;
   }
 
-  // Only where all derivs are worth looking at: an iteration must not cost O(n) when it scans less than that.
+  // Only where a pass over all derivs pays: an iteration that scans less than n nonzeros must not cost O(n).
   void bound_gains() {
     if (options_.greedy_rule != GreedyRule::gain) return;
     const double largest = kernels().largest_magnitude(state_.derivs.data(), view_.n_rows);
@@ -234,8 +234,8 @@ class Scan {
     const auto n_selected = static_cast<std::int64_t>(selected.size());
     if (team_.size() == 1 || scanned < min_parallel_work) {
       for (std::int64_t rank = 0; rank < n_selected; ++rank) {
-        if (rank + 8 < n_selected) prefetch_far(selected[rank + 8]);
-        if (rank + 4 < n_selected) prefetch_near(selected[rank + 4]);
+        if (rank + 8 < n_selected) prefetch_pointers(selected[rank + 8]);
+        if (rank + 4 < n_selected) prefetch_entries(selected[rank + 4]);
         scan_block(rank, selected[rank]);
         if (block_nonzeros_.empty() || n_selected == 1) continue;
         if (team_.poll()) return;

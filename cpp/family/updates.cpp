@@ -110,7 +110,7 @@ void Updates<View>::rebuild() {
   for (std::int64_t slice = 0; slice < slices_.count(); ++slice) refresh_slice(slice);
 }
 
-// With so many nonzeros touched, a plain vector loop over all derivs is cheaper than looking rows up.
+// With so many nonzeros touched, a plain vector loop over all derivs is cheaper than addressing rows one by one.
 template <class View>
 bool Updates<View>::touches_all_rows(std::int64_t nonzeros) const {
   return 4 * nonzeros >= view_.n_rows;
@@ -131,7 +131,7 @@ void Updates<View>::refresh_all_rows(std::int64_t work, Change change) {
   }
 }
 
-// Adds all steps together. Each row receives its terms in block order whoever does it: threads own rows.
+// Adds all steps together. Threads own rows, so each row receives its terms in block order for any number of threads.
 template <class View>
 void Updates<View>::move_to_targets(const std::vector<Proposal>& accepted) {
   const std::int64_t nonzeros = count_nonzeros(accepted);
@@ -284,7 +284,7 @@ void Updates<View>::absorb_Xd(const std::vector<Proposal>& accepted) {
         Xd[i] = 0;
       }
     });
-    // By this thread alone: it is the one that fills Xd, and cache lines need not change hands for it.
+    // By this thread alone: it filled Xd, which is still in its cache.
   } else {
     for (const Proposal& proposal : accepted) {
       view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double) {

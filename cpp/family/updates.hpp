@@ -1,5 +1,5 @@
-// Update: what becomes of the accepted proposals. Four rules, one class, because they share the way a set of
-// steps reaches Xw and derivs.
+// The update step: applies the accepted proposals by one of four rules, which share how a set of steps changes Xw and
+// derivs.
 #pragma once
 
 #include "family/block_greedy.hpp"

@@ -32,16 +32,16 @@ void block_dot_loop(const std::int32_t* at, const T* x, std::int64_t n, const fl
 void float_gram_loop(const float* rows, std::int64_t n_rows, std::int64_t stride, std::int64_t panel_stride,
                      std::int64_t first, std::int64_t width, std::int64_t gram_stride, float* gram) {
   first = first / tile_height * tile_height;
-  for (std::int64_t b = 0; b < width; b += 2 * n_lanes) {  // these stay in the cache while all others pass
+  for (std::int64_t b = 0; b < width; b += 2 * n_lanes) {  // these columns stay in the cache
     for (std::int64_t a = b > first ? b : first; a < width; a += tile_height) {
       Lanes left[tile_height] = {}, right[tile_height] = {};
       const float *u = rows + b / 32 * panel_stride + b % 32, *v = rows + a / 32 * panel_stride + a % 32;
       for (std::int64_t i = 0; i < n_rows; ++i, u += stride, v += stride) {
-        const Lanes near = load_lanes(u), far = load_lanes(u + n_lanes);
+        const Lanes first_lanes = load_lanes(u), second_lanes = load_lanes(u + n_lanes);
 #pragma GCC unroll 8
         for (std::int64_t k = 0; k < tile_height; ++k) {
-          left[k] += v[k] * near;
-          right[k] += v[k] * far;
+          left[k] += v[k] * first_lanes;
+          right[k] += v[k] * second_lanes;
         }
       }
       for (std::int64_t k = 0; k < tile_height; ++k) {

@@ -27,8 +27,8 @@ struct ColumnSums {
   double squares;    // Σ x² over the rows whose weight is not 0
 };
 
-// What clustering knows of each column. Of the two random orders of the rows, columns with similar sets of rows
-// probably have the same first row (MinHash).
+// What clustering knows of each column. Two columns with similar sets of rows probably have the same first row in a
+// random order of all rows (MinHash); there are two such orders.
 struct ColumnSignatures {
   float* correlation;         // |x·r|/‖x‖; 1 without r
   std::int32_t* first_row;    // the column's first row in the first order; -1 if empty, 0 if dense
@@ -44,13 +44,14 @@ struct KeptRows {
   double kept, total;
 };
 
-// How the slacks shrink when θ moves: see candidates.hpp.
+// How the slacks of the dual constraints shrink when the dual point θ moves: see candidates.hpp.
 struct SlackMove {
-  float scale, shift, rounding, near;
+  float scale, shift, rounding;
+  float near;                      // columns whose estimated slack is at most near·unit are reported too
   std::array<float, 32> distance;  // by class
 };
 
-// The same for the guard, in double; `farthest` is the largest distance of any class.
+// The same in double, for checks of rounding errors; `farthest` is the largest distance of any class.
 struct SlackCheck {
   double scale, shift, rounding, farthest;
 };
@@ -118,12 +119,12 @@ struct Kernels {
 
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
   std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
-  // left_k = scale·slack_k + shift·unit_k − distance of its class, less the rounding, and the same without distance
-  // for the guesses, in place; bit k says that left_k is at most 0 or the guess at most near·unit_k; n <= 64. `left`
-  // may be slack.
+  // Lower bounds of the slacks after a move: left_k = scale·slack_k + shift·unit_k − distance of the column's class −
+  // rounding·|slack_k|; `left` may be `slack`. Estimates without distance and rounding replace `guess` in place. Bit
+  // k of the result: left_k <= 0 or guess_k <= near·unit_k. n <= 64.
   std::uint64_t (*shorten)(const SlackMove& move, const float* slack, float* guess, const float* unit,
                            const std::uint8_t* classes, std::int64_t n, float* left);
-  // Bit k: of column k (of up to 64) no more than check.farthest may be left.
+  // Fills `left` with the slacks after a move, without distances; bit k: left_k is not above check.farthest. n <= 64.
   std::uint64_t (*near_end)(const SlackCheck& check, const float* slack, const float* unit, std::int64_t n,
                             double* left);
 
@@ -133,8 +134,9 @@ struct Kernels {
   double (*float_dense_dot)(const float* a, const float* b, std::int64_t n);
   void (*float_dense_axpy)(const float* z, float step, float* v, std::int64_t n);
   void (*float_subtract)(float* a, const float* b, std::int64_t n);
-  // gram += rowsᵀ·rows below the diagonal in rows from `first` on, and some more around that. There are `width`
-  // columns, a multiple of 32, in panels of 32: number (i, c) stands at c/32·panel_stride + i·stride + c%32.
+  // gram += rowsᵀ·rows below the diagonal in rows from `first` on; some entries around these are changed as well.
+  // There are `width` columns, a multiple of 32, in panels of 32: number (i, c) stands at c/32·panel_stride +
+  // i·stride + c%32.
   void (*float_gram)(const float* rows, std::int64_t n_rows, std::int64_t stride, std::int64_t panel_stride,
                      std::int64_t first, std::int64_t width, std::int64_t gram_stride, float* gram);
 
@@ -188,7 +190,7 @@ KeptRows pick_rows(const std::int32_t* at, const T* x, std::int64_t n, const flo
 }
 inline const LossKernels& loss_kernels(const Loss& loss) { return kernels().of(loss); }
 
-// A random order of the rows: where a row stands in it, and which row stands there.
+// A pseudo-random order of the rows: the rank of a row, and the row of a rank.
 BLOCKGREEDY_INLINE std::uint32_t row_rank(std::uint32_t row, std::uint32_t salt) {
   const std::uint32_t x = (row + salt) * 0x9e3779b1U;
   return (x ^ (x >> 16)) * 0x85ebca6bU;

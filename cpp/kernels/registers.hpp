@@ -1,4 +1,4 @@
-// Vector registers, as far as loops name them. Part of the per-instruction-set text: see kernel_table.hpp.
+// Vector registers that loops use explicitly. Part of the per-instruction-set text: see kernel_table.hpp.
 #pragma once
 
 #include <cstdint>

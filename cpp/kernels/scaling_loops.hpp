@@ -33,7 +33,8 @@ double scale_loop(const std::int32_t* at, const T* x, std::int64_t n, const floa
   return sum;
 }
 
-// No branches: whether a row is kept is as good as random. z and at_out have room for all n.
+// Without branches, which would be unpredictable: every entry is written, and the position moves on only for rows
+// that are kept. z and at_out have n elements.
 template <class T>
 KeptRows pick_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* root, const std::int32_t* place,
                    const std::uint64_t* keep, std::int32_t* at_out, float* z) {

@@ -15,7 +15,7 @@ template <class T>
 void csc_signatures(const CscView<T>& view, std::int64_t first, std::int64_t count, const float* r, Salts salts,
                     ColumnSignatures out) {
   const std::int64_t end = view.start(first + count);
-  const bool far = view.n_rows > 1 << 18;  // r leaves the second cache
+  const bool large = view.n_rows > 1 << 18;  // r does not fit into the L2 cache
   for (std::int64_t k = 0; k < count; ++k) {
     const std::int64_t start = view.start(first + k), n = view.count(first + k);
     const std::int32_t* at = view.indices + start;
@@ -26,7 +26,7 @@ void csc_signatures(const CscView<T>& view, std::int64_t first, std::int64_t cou
       return row_rank(static_cast<std::uint32_t>(at[e]), salt);
     };
     if (n <= 16) {  // a plain loop: setting up vectors costs more than such a column
-      const bool fetch = far && start + 64 + n < end;
+      const bool fetch = large && start + 64 + n < end;
       for (std::int64_t e = 0; e < n; ++e) {
         const std::uint32_t a = rank(e, salts.first), b = rank(e, salts.second);
         const double v = static_cast<double>(x[e]);
@@ -34,7 +34,7 @@ void csc_signatures(const CscView<T>& view, std::int64_t first, std::int64_t cou
         second = b < second ? b : second;
         squares += v * v;
         if (r) {
-          if (fetch) __builtin_prefetch(r + at[e + 64]);  // short columns follow each other
+          if (fetch) __builtin_prefetch(r + at[e + 64]);  // of a later column: short ones are neighbours in memory
           product += v * static_cast<double>(r[at[e]]);
         }
       }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t batch_size = 128;
 
-// Calls visit(part, j, x_j·r) for every column, parts in parallel. Where products are to count as large as rounding
-// may make them in another order of adding up, they are enlarged by this part of ‖x_j‖.
+// Calls visit(part, j, x_j·r) for every column, parts in parallel. With rounding > 0 the products are moved away from
+// 0 by rounding·‖x_j‖, a bound of the error of summation, so that the certificate holds for any order of summation.
 template <class Visit>
 void for_each_product(const Matrix& matrix, const double* r, ThreadTeam& team, Visit visit, double rounding = 0) {
   std::visit(
@@ -55,7 +55,7 @@ double sum(const Partials& partials) {
   return total;
 }
 
-// NaN must not be lost by a comparison that is false for it.
+// Keeps a NaN, which std::max would drop: every comparison with it is false.
 void raise_to(double& maximum, double v) {
   if (!(v <= maximum)) maximum = v;
 }
@@ -127,8 +127,8 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
   const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const double u = penalty.weight(j);
     if (u == 0 || u == infinity) return;
-    const double room = penalty.at(j).room(-product);
-    if (at_null ? room > 0 : room == infinity) {
+    const double bound = penalty.at(j).room(-product);
+    if (at_null ? bound > 0 : bound == infinity) {
       raise_to(needed[part], std::fabs(product) / u);
     }
   };

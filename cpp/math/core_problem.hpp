@@ -57,7 +57,7 @@ class RowSlices {
   std::int64_t n_rows_, count_;
 };
 
-// So many rows that a product over one column is worth sharing, and a private vector of rows is not for free.
+// Whether a product over one column is worth sharing among threads, and a vector of rows per thread is expensive.
 inline bool is_tall(std::int64_t n_rows) { return n_rows >= 1 << 18; }
 
 // Cuts 0 … count into n_parts runs of about equal work(k), which adds up to `total`.

@@ -13,7 +13,7 @@ namespace {
 
 // Nanoseconds on one thread of a 2.8 GHz processor with AVX-512; only their ratios matter.
 constexpr double per_product = 0.025;
-constexpr double per_entry = 1.2;  // reading and putting side by side
+constexpr double per_entry = 1.2;  // reading an entry and copying it into the panel
 constexpr double per_factor = 0.045;
 
 constexpr std::int64_t few = 8;          // new columns that are multiplied one by one
@@ -29,7 +29,7 @@ double Gram::plan(const std::vector<std::int32_t>& features, std::int64_t n_rows
     features_.clear();
     n_known_ = 0;
   }
-  features_.resize(n_known_);  // what an earlier plan added and nobody computed
+  features_.resize(n_known_);  // drops features of an earlier plan whose products were never computed
   std::vector<std::pair<std::int32_t, std::int32_t>> known(features_.size());
   for (std::size_t k = 0; k < features_.size(); ++k) known[k] = {features_[k], static_cast<std::int32_t>(k)};
   std::sort(known.begin(), known.end());
@@ -54,8 +54,8 @@ double Gram::plan(const std::vector<std::int32_t>& features, std::int64_t n_rows
 void Gram::factor(const Reader& read, float* out) {
   const std::int64_t m = n_columns();
   if (n_known_ < m) {
-    make_room();
-    // Every part has its own sums, which must not cost more than what is added to them.
+    make_space();
+    // Every part has its own matrix of sums: so few parts that adding these up costs less than computing them.
     const auto sums = static_cast<double>(m * (m - n_known_));
     const std::int64_t n_parts =
         std::clamp<std::int64_t>(static_cast<std::int64_t>(cost_ / (2e5 + 4 * sums)), 1,
@@ -111,7 +111,7 @@ void Gram::add_few(const Reader& read, std::int64_t begin, std::int64_t end, Par
   }
 }
 
-void Gram::make_room() {
+void Gram::make_space() {
   const std::int64_t old_size = size_;
   size_ = rounded_up(n_columns());
   std::vector<float>& next = left_;  // free until factorise()
@@ -132,10 +132,10 @@ void Gram::gather() {
   });
 }
 
-// 32 columns of L at a time. They are kept as rows (`panel`), which is how the others want them.
+// Blocked Cholesky, 32 columns of L at a time, transposed into `panel`, as the Gram kernel reads them.
 void Gram::factorise(float* out) {
   constexpr std::int64_t height = 32;
-  constexpr float dependent = 3e-6F;  // of the diagonal: float32 sums know no better
+  constexpr float dependent = 3e-6F;  // relative to the diagonal: the accuracy of float32 sums
   const auto m = static_cast<std::int64_t>(places_.size()), size = rounded_up(m);
   left_.assign(size * size, 0.0F);
   for (std::int64_t k = 0; k < m; ++k) {

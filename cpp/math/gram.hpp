@@ -1,7 +1,7 @@
-// The products of a model's columns with each other, and their Cholesky factor: a model with as many rows as columns
-// and the same minimum. It pays on dense data with many rows, most of all for squared loss, where products stay what
-// they are and only those of new columns are computed. (Sparse columns: kept_products.hpp.) Not left to a BLAS: that
-// has threads of its own, and neither their number nor the last bits would be ours to keep.
+// The Gram matrix ZᵀZ of the subproblem's columns and its Cholesky factor L. With Lᵀ in place of Z the subproblem has
+// the same minimum and only as many rows as columns, which pays on dense data with many rows. For squared loss the
+// products stay valid from one subproblem to the next, and only those of new columns are computed. (Sparse columns:
+// kept_products.hpp.) Not done by a BLAS, because results would depend on its number of threads.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class Gram {
   std::int64_t n_columns() const { return static_cast<std::int64_t>(features_.size()); }
   void add_rows(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const;
   void add_few(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const;
-  void make_room();
+  void make_space();
   void gather();
   void factorise(float* out);
 
@@ -56,7 +56,7 @@ class Gram {
   std::vector<Part> parts_;
   std::int64_t size_ = 0;        // of the rows of products_
   std::vector<float> products_;  // up to the diagonal
-  std::vector<float> left_;      // of −ZᵀZ: what the columns of L found so far do not explain
+  std::vector<float> left_;      // the Schur complement of the columns of L found so far, negated
 };
 
 }  // namespace blockgreedy

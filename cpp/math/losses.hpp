@@ -1,4 +1,4 @@
-// Scalar maths of each loss: value, deriv, curvature (second derivative), conjugate; twin of losses.py.
+// Scalar maths of each loss: value, deriv, curvature (second derivative), conjugate; the same as in losses.py.
 // A loss never sees X. y is the target (±1 for the two classification losses), t the prediction, u a dual
 // value. Vector loops over these functions are compiled per instruction set in kernels/loss_loops.hpp, hence no
 // calls into the standard library, and no branches.
@@ -15,14 +15,14 @@ namespace blockgreedy {
 enum class LossKind : int { squared, logistic, squared_hinge, huber };
 inline constexpr int n_losses = 4;
 
-// What a loss can do. Solvers ask these, never which loss it is; twin of the traits in losses.py.
+// Properties of a loss. Solvers use these instead of the name of a loss; the same traits as in losses.py.
 struct LossTraits {
   double curvature_bound;                 // sup of the second derivative: beta in the paper
   double derivative_bound;                // sup of |derivative|
-  bool is_quadratic;                      // its quadratic model is the loss itself, everywhere
+  bool is_quadratic;                      // equal to its second-order expansion
   bool has_flat_parts;                    // the second derivative is 0 on whole intervals
   bool sign_of_derivative_is_the_labels;  // derivatives lie between 0 and −y·derivative_bound
-  bool curvature_vanishes_on_slopes;      // while the derivative stays: Newton steps would go too far there
+  bool curvature_vanishes_on_slopes;      // the second derivative tends to 0 where the derivative does not
 };
 
 struct Loss {
@@ -110,7 +110,7 @@ BLOCKGREEDY_INLINE double x_log_x(double x) {
 }  // namespace scalar
 
 // Value, derivative and curvature together: what a Newton step needs of a row. The curvature is that of the
-// quadratic model, which differs from the second derivative where that would mislead.
+// quadratic model, which is not the second derivative where that would give steps far too long.
 struct RowTerms {
   double value, deriv, curvature;
 };

@@ -1,4 +1,4 @@
-// Scalar maths of the separable penalty; twin of penalties.py. One form covers the list:
+// Scalar maths of the separable penalty; the same as in penalties.py. One form covers them all:
 //
 //   r(z) = l1 |z| + l2/2 z²  on  lower <= z <= upper,   lower <= 0 <= upper,
 //
@@ -21,10 +21,10 @@ struct CoordinatePenalty {
 
   BLOCKGREEDY_INLINE double value(double z) const { return l1 * std::fabs(z) + 0.5 * l2 * z * z; }
 
-  // argmin_z  curvature/2 (z - w)² + grad (z - w) + r(z): where the 1-D model sends w.
+  // argmin_z  curvature/2 (z - w)² + grad (z - w) + r(z), the minimiser of the 1-D quadratic model.
   BLOCKGREEDY_INLINE double prox(double w, double grad, double curvature) const {
     const double total = curvature + l2;
-    if (!(total > 0)) {  // an empty column: the loss does not see it
+    if (!(total > 0)) {  // an empty column: the loss does not depend on it
       return l1 > 0 ? 0.0 : w;
     }
     const double v = curvature * w - grad;
@@ -33,7 +33,7 @@ struct CoordinatePenalty {
     return z < lower ? lower : (z > upper ? upper : z);
   }
 
-  // What moving from w to z lowers the 1-D model by. |z| - |w| is written so that it does not cancel.
+  // By how much the 1-D model falls from w to z. |z| - |w| is written without cancellation.
   BLOCKGREEDY_INLINE double gain(double w, double z, double grad, double curvature) const {
     const double step = z - w;
     const double l1_change = z * w > 0 ? (w > 0 ? step : -step) : std::fabs(z) - std::fabs(w);
@@ -59,8 +59,8 @@ struct CoordinatePenalty {
     return excess * bound;
   }
 
-  // Where the weight can move at all in the direction of v: without end (the conjugate is then infinite for
-  // |v| > l1 when l2 = 0), or up to a bound.
+  // The bound in the direction of v, as a distance from 0. Infinite without a bound: the conjugate is then infinite
+  // for |v| > l1 when l2 = 0.
   BLOCKGREEDY_INLINE double room(double v) const { return v > 0 ? upper : -lower; }
 
   // Distance from -grad to the subdifferential of r at w: 0 exactly at a minimum.

@@ -40,8 +40,8 @@ double scale_of(const View& view, std::int64_t j, const double* row_weights, std
       stored += weight(row);
     });
   }
-  // About the mean, not Σωx² − mean²: with values far from 0 that difference is rounding. The zeros that are not
-  // stored lie at −mean, and what rounding left of the mean is taken off at the end.
+  // Two-pass variance: Σωx² − mean² would cancel for values far from 0. A zero that is not stored deviates by −mean.
+  // The square of the mean deviation, which is 0 but for rounding, is subtracted at the end.
   double squares = 0, rest = 0;
   view.for_each_nonzero(j, [&](std::int32_t row, double x) {
     const double away = unit * x - mean;

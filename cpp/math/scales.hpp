@@ -1,4 +1,4 @@
-// How much the columns of a matrix spread: what standardisation divides by, without dividing.
+// The standard deviations of columns, for standardisation; the matrix itself is not changed.
 #pragma once
 
 #include <vector>

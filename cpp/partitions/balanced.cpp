@@ -16,16 +16,16 @@ namespace blockgreedy {
 
 namespace {
 
-// Instead of a column's first row. Below is_dense stand the clusters of dense columns: is_dense - cluster.
+// Values of row_of_ that are no row. Cluster c of dense columns is stored as is_dense - c.
 constexpr std::int32_t no_row = -1, is_dense = -2;
 
-// A cluster is at most this part of a block, and a column with more than so many times the mean mass is one by
-// itself: it will likely hold a weight, and weights are to spread over the blocks. Measured over the four sets of the
-// benchmark: 4 to 64 pieces hardly differ; from 4 times the mean on, heavily regularised runs need more iterations,
-// and below the mean the clusters no longer help on wide data.
+// A cluster is at most 1/pieces_per_block of a block. A column of more than alone_beyond times the mean mass is a
+// cluster by itself: its weight will likely be nonzero, and such columns should be spread over the blocks. Measured
+// over the four sets of the benchmark: 4 to 64 pieces hardly differ; from 4 times the mean on, heavily regularised
+// runs need more iterations, and below the mean the clusters no longer help on wide data.
 constexpr float pieces_per_block = 16, alone_beyond = 2;
 
-// More groups than this serve no balance: neighbouring rows then share one.
+// With more rows than this, neighbouring rows share a group: more groups would not balance any better.
 constexpr std::int64_t most_groups = 1 << 18;
 
 template <class View>
@@ -75,14 +75,14 @@ class Balancing {
 
 template <class View>
 void Balancing<View>::read_columns() {
-  // As many parts for any number of threads, so that the sum of masses does not depend on it.
+  // The number of parts does not depend on that of threads, so the sum of masses does not either.
   const std::int64_t n_parts = std::clamp<std::int64_t>(view_.n_nonzeros() / min_parallel_work, 1, 256);
   const auto cuts = equal_nonzero_cuts(view_, n_parts);
   Random random(seed_);
   const Salts salts{static_cast<std::uint32_t>(random.next()), static_cast<std::uint32_t>(random.next())};
   std::vector<double> masses(n_parts);
   std::vector<std::vector<std::int32_t>> dense(masses.size());
-  // Sharing rows says something of columns that have few of them.
+  // Columns with at least a third of the rows share rows with every other: they are grouped by correlation instead.
   const std::int64_t many = std::max<std::int64_t>(2, (view_.n_rows + 2) / 3);
   team_.for_each(n_parts, [&](std::int64_t part, int) {
     const std::int64_t first = cuts[part];
@@ -153,7 +153,7 @@ void Balancing<View>::group_sparse() {
 template <class View>
 template <class Groups, class F>
 void Balancing<View>::for_each_sparse(Groups& groups, F&& f) {
-  constexpr std::int64_t ahead = 16;  // groups may be many, and are visited in no order
+  constexpr std::int64_t ahead = 16;  // prefetch distance: groups are visited in random order
   for (std::int64_t j = 0; j < view_.n_cols; ++j) {
     if (j + ahead < view_.n_cols && row_of_[j + ahead] >= 0) {
       __builtin_prefetch(groups.data() + (row_of_[j + ahead] >> rows_shift_));
@@ -171,11 +171,11 @@ std::vector<std::int32_t> Balancing<View>::assign(const std::vector<std::int32_t
   std::int64_t n_empty = 0;
   for (std::size_t j = 0; j < block_of.size(); ++j) {
     const std::int32_t cluster = row_of_[j] <= is_dense ? is_dense - row_of_[j] : row_of_[j];
-    block_of[j] = cluster == no_row ? static_cast<std::int32_t>(n_empty++ % n_blocks_)  // dealt round
+    block_of[j] = cluster == no_row ? static_cast<std::int32_t>(n_empty++ % n_blocks_)  // round robin
                                     : block_of_cluster[cluster];
     ++sizes[block_of[j]];
   }
-  // With few clusters a block may have got none of them: the last columns of the largest blocks help out.
+  // With few clusters a block may be empty: it takes the last column of the largest block.
   for (auto none = std::find(sizes.begin(), sizes.end(), 0); none != sizes.end();
        none = std::find(none, sizes.end(), 0)) {
     const auto largest = std::max_element(sizes.begin(), sizes.end());

@@ -1,5 +1,5 @@
 // Balanced clustering: similar columns share a block, and no block is heavier than the rest, neither in nonzeros
-// (what a scan costs) nor in gradient mass (where weights are to be expected).
+// (what a scan costs) nor in mass (|gradient| at w = 0, where nonzero weights are likely).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Groups of dense columns by correlation, where rows in common say nothing.
+// Groups of dense columns by correlation. (Sparse columns are grouped by common rows, which dense ones all share.)
 //
 // A column is reduced to a sketch of 256 numbers: rows 256 apart are added up with random signs. Products of sketches
-// are those of the columns up to an error of about 1/16, which is enough to tell 0.4 from nothing.
+// are those of the columns up to an error of about 1/16, which is enough to tell a correlation of 0.4 from 0.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class CorrelationGroups {
       : view_(view), columns_(std::move(columns)), seed_(seed), team_(team) {}
 
   // Calls emit(members, load) for each group. Seeds are the columns of largest mass; members correlate with the seed
-  // by 0.4 or more, the closest first, while there is room. Columns left over are groups of their own.
+  // by 0.4 or more, the most correlated first, up to the largest load of a group. Columns left over are groups of
+  // their own.
   template <class F>
   void run(const std::vector<Load>& loads, std::int64_t n_blocks, F&& emit) {
     const auto n = static_cast<std::int64_t>(columns_.size());
@@ -34,23 +35,23 @@ class CorrelationGroups {
     const auto mass = [&](std::int32_t k) { return loads[k].mass; };
     std::sort(left.begin(), left.end(),
               [&](auto a, auto b) { return mass(a) != mass(b) ? mass(a) > mass(b) : a < b; });
-    // A group may have a block's share of the work of these columns: where they are few, as stop words are in text, a
-    // block full of them would have no room for mass.
+    // A group has at most a block's share of the work of the dense columns. Its share of all work would be too much
+    // where dense columns are few (stop words in text): one block would get all of them.
     Load total;
     for (const Load& load : loads) total.add(load);
     const float share = (1 + 1e-5F) / static_cast<float>(n_blocks);
-    const Load most{share * total.work, room_for_mass * share};
+    const Load most{share * total.work, mass_factor * share};
     if (!two_fit(loads, most)) {
       for (std::int32_t k : left) emit_group({k}, loads, emit);
       return;
     }
     sketch_columns();
-    std::vector<float> likeness(columns_.size());
+    std::vector<float> correlations(columns_.size());
     std::int64_t alone = 0;
     for (std::int64_t group = 0; group < 4 * n_blocks && alone < n_blocks && left.size() > 1; ++group) {
-      compare(left, likeness);
+      compare(left, correlations);
       if (team_.stopped()) return;
-      const std::vector<std::int32_t> members = choose(left, likeness, loads, most);
+      const std::vector<std::int32_t> members = choose(left, correlations, loads, most);
       alone = members.size() > 1 ? 0 : alone + 1;
       emit_group(members, loads, emit);
       std::vector<char> taken(n);
@@ -61,10 +62,10 @@ class CorrelationGroups {
   }
 
  private:
-  static constexpr float threshold = 0.4F, room_for_mass = 4;
+  static constexpr float threshold = 0.4F, mass_factor = 4;
   static constexpr std::int64_t width = 256;
 
-  // Whether any two columns have room in one group.
+  // Whether the two lightest columns are below the largest load of a group.
   static bool two_fit(const std::vector<Load>& loads, const Load& most) {
     if (loads.size() < 2) return false;
     std::vector<float> work(loads.size());
@@ -106,28 +107,29 @@ class CorrelationGroups {
   }
 
   // |correlation| of every column left with the first of them.
-  void compare(const std::vector<std::int32_t>& left, std::vector<float>& likeness) {
+  void compare(const std::vector<std::int32_t>& left, std::vector<float>& correlations) {
     const float* seed = sketch(left.front());
     const auto n = static_cast<std::int64_t>(left.size()), run = std::max<std::int64_t>(1, min_parallel_work / width);
     team_.for_each((n + run - 1) / run, [&](std::int64_t part, int) {
       for (std::int64_t k = part * run; k < std::min(n, (part + 1) * run); ++k) {
         const std::int32_t column = left[k];
-        likeness[column] = static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width)));
+        correlations[column] = static_cast<float>(std::fabs(kernels().float_dense_dot(seed, sketch(column), width)));
       }
     });
   }
 
-  std::vector<std::int32_t> choose(const std::vector<std::int32_t>& left, const std::vector<float>& likeness,
+  std::vector<std::int32_t> choose(const std::vector<std::int32_t>& left, const std::vector<float>& correlations,
                                    const std::vector<Load>& loads, const Load& most) const {
-    const auto close = [&](std::int32_t k) { return likeness[k]; };
-    std::vector<std::int32_t> near;
-    std::copy_if(left.begin() + 1, left.end(), std::back_inserter(near),
-                 [&](auto k) { return close(k) >= threshold; });
-    std::sort(near.begin(), near.end(),
-              [&](auto a, auto b) { return close(a) != close(b) ? close(a) > close(b) : a < b; });
+    const auto correlation = [&](std::int32_t k) { return correlations[k]; };
+    std::vector<std::int32_t> similar;
+    std::copy_if(left.begin() + 1, left.end(), std::back_inserter(similar),
+                 [&](auto k) { return correlation(k) >= threshold; });
+    std::sort(similar.begin(), similar.end(), [&](auto a, auto b) {
+      return correlation(a) != correlation(b) ? correlation(a) > correlation(b) : a < b;
+    });
     std::vector<std::int32_t> members{left.front()};
     Load load = loads[left.front()];
-    for (std::int32_t k : near) {
+    for (std::int32_t k : similar) {
       load.add(loads[k]);
       if (load.work > most.work || load.mass > most.mass) break;
       members.push_back(k);

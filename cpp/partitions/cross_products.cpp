@@ -98,14 +98,14 @@ class Pass {
 
  private:
   void multiply_sparse(std::int32_t seed, Workspace& work) const {
-    constexpr double tiny = 1e-300;  // a product that cancels to 0 must not look as if it had not been met
+    constexpr double tiny = 1e-300;  // stands for a product that cancels to exactly 0, which would mean "not met"
     double* products = work.products.data();
     std::int32_t* met = work.met.data();
     std::int64_t n_met = 0;
     columns_.for_each_nonzero(seed, [&](std::int32_t row, double x) {
       rows_->for_each_nonzero(row, [&](std::int32_t j, double other) {
         const double before = products[j], sum = before + x * other;
-        met[n_met] = j;  // without a branch, which could not be predicted
+        met[n_met] = j;  // always written, counted only if new: a branch would be unpredictable
         n_met += before == 0;
         products[j] = sum == 0 ? tiny : sum;
       });
@@ -146,7 +146,7 @@ class Pass {
 
 template <class View>
 void run_pass(const Pass<View>& pass, std::span<const std::int32_t> seeds, CrossProducts& out, ThreadTeam& team) {
-  constexpr std::int64_t run_length = 16;  // seeds a part has; dense columns cost a hundred times what rare ones do
+  constexpr std::int64_t run_length = 16;  // seeds per part: few, since a dense seed costs a hundred rare ones
   const auto n_seeds = static_cast<std::int64_t>(seeds.size());
   std::vector<Workspace> works;
   for (int executor = 0; executor < team.size(); ++executor) works.push_back(pass.workspace());

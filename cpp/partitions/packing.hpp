@@ -1,4 +1,4 @@
-// Which block takes the next cluster, so that work and mass stay even over the blocks.
+// Assigns clusters of columns to blocks so that every block gets about the same work and the same mass (see Load).
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 
 namespace blockgreedy {
 
-// What a cluster of columns weighs, as shares of the whole matrix.
+// Size of a cluster of columns, as shares of the whole matrix.
 struct Load {
-  float work = 0;  // nonzeros
-  float mass = 0;  // of the first gradient
+  float work = 0;  // nonzeros: what a scan of the columns costs
+  float mass = 0;  // Σ |x·y|/‖x‖, the gradient at w = 0 scaled: where nonzero weights are likely
 
   void add(const Load& other) {
     work += other.work;
@@ -25,11 +25,11 @@ class Packing {
   explicit Packing(std::int64_t n_blocks)
       : work_(n_blocks), mass_(work_.size()), trial_(work_.size()), sixths_(work_.size()) {}
 
-  // Longest first on two loads: each cluster goes where it adds least to Σ load⁶, which keeps both loads even and the
-  // largest small. Clusters that are small beside a block come last, in their own order.
+  // The longest-processing-time rule for two loads: clusters by falling size, each to the block where it adds least
+  // to Σ load⁶, a smooth stand-in for the largest load. Clusters below 1/128 of a block come last, unsorted.
   std::vector<std::int32_t> place(const std::vector<Load>& clusters) {
     const auto size = [&](std::int32_t k) { return std::max(clusters[k].work, clusters[k].mass); };
-    const float small = 1.0F / (128.0F * static_cast<float>(work_.size()));  // sorting these would not be seen
+    const float small = 1.0F / (128.0F * static_cast<float>(work_.size()));  // too small for their order to matter
     std::vector<std::int32_t> large;
     for (std::int32_t k = 0; k < static_cast<std::int32_t>(clusters.size()); ++k) {
       if (size(k) > small) large.push_back(k);
@@ -37,7 +37,8 @@ class Packing {
     std::sort(large.begin(), large.end(),
               [&](auto a, auto b) { return size(a) != size(b) ? size(a) > size(b) : a < b; });
     std::vector<std::int32_t> block_of(clusters.size(), -1);
-    // Looking at all blocks keeps both loads even; it takes too long for many blocks, or millions of clusters.
+    // Trying all blocks gives the evenest loads, but takes too long for many blocks or millions of clusters: a heap
+    // then gives the block whose larger load is smallest.
     const std::size_t n = work_.size();
     use_heap_ = n > most_for_large;
     const auto place_one = [&](std::size_t k) {
@@ -45,7 +46,7 @@ class Packing {
     };
     if (use_heap_) start_heap();
     for (std::int32_t k : large) place_one(k);
-    if (!use_heap_ && n * clusters.size() > most_looks) {
+    if (!use_heap_ && n * clusters.size() > most_trials) {
       use_heap_ = true;
       start_heap();
     }
@@ -56,7 +57,7 @@ class Packing {
   }
 
  private:
-  static constexpr std::size_t most_for_large = 4096, most_looks = 50'000'000;  // blocks; blocks × clusters
+  static constexpr std::size_t most_for_large = 4096, most_trials = 50'000'000;  // blocks; blocks × clusters
 
   std::int32_t place_exactly(const Load& load) {
     const std::size_t n = work_.size();
@@ -70,7 +71,7 @@ class Packing {
     return static_cast<std::int32_t>(best);
   }
 
-  // In lanes, because each minimum waits for the one before.
+  // Eight minima side by side, because a single one would wait for the comparison before.
   float least_trial() const {
     constexpr std::size_t lanes = 8;
     float least[lanes];
@@ -88,7 +89,7 @@ class Packing {
     return square * square * square;
   }
 
-  // The block whose larger load is smallest now, whatever comes.
+  // To the block whose larger load is smallest before the cluster is added.
   std::int32_t place_by_heap(const Load& load) {
     const std::int32_t b = heap_.front();
     add(b, load);

@@ -28,7 +28,7 @@ class SeedColumn {
       values_[row] = static_cast<Value>(x);
       bits_[static_cast<std::size_t>(row) / 64] |= std::uint64_t{1} << (static_cast<std::size_t>(row) % 64);
     });
-    // From one row in three on, guessing the outcome of the bit test costs more than it saves.
+    // For denser seeds the branch on a row's bit is mispredicted too often to save time.
     mostly_zero_ = view.count(j) < view.n_rows / 3;
   }
 
@@ -66,7 +66,7 @@ class SeedColumn {
 // The products below call emit(j, x_j·seed) for those of `columns` (ascending) that may meet the seed. A sparse
 // sum runs in row order; rows outside the seed add an exact zero, so skipping them changes no bit of it.
 
-// Neighbouring columns are one run of entries, of which nearly all miss the seed: whose entry it is, is asked
+// Neighbouring columns are one run of entries, of which nearly all miss the seed: the column of an entry is looked up
 // only after a hit. A loop per column took 16 ns a column at the KDDA shape (2.8 entries each, so the end of the
 // loop is unpredictable), this one 9.
 template <class T, class F>
@@ -217,7 +217,7 @@ Clustering<View>::Clustering(const View& view, std::int64_t n_blocks, ThreadTeam
       seed_(view.n_rows),
       n_nonzeros_(view, team),
       histograms_(team.size()),
-      // Whoever is never taken stays in the last block.
+      // Columns that no other block takes stay in the last one.
       block_of_(view.n_cols, static_cast<std::int32_t>(n_blocks - 1)),
       columns_(std::make_unique_for_overwrite<std::int32_t[]>(view.n_cols)),
       hit_keys_(std::make_unique_for_overwrite<std::uint64_t[]>(view.n_cols)),
@@ -244,7 +244,7 @@ std::vector<std::int32_t> Clustering<View>::run() {
     correlate();
     const Cut cut =
         find_cut(block_start(view_.n_cols, n_blocks_, block + 1) - block_start(view_.n_cols, n_blocks_, block));
-    // A stopped team leaves parts out, and what they would have counted is not there to be used.
+    // A stopped team leaves parts out, so the counts are incomplete.
     if (team_.stopped()) break;
     assign(static_cast<std::int32_t>(block), cut);
     seed_.clear(view_, seed, team_);
@@ -261,7 +261,7 @@ std::int64_t Clustering<View>::densest_column() const {
   return best;
 }
 
-// Most columns of large sparse data do not meet the seed at all: only those that do are written down.
+// Most columns of large sparse data have no row in common with the seed: only those that do are stored.
 template <class View>
 void Clustering<View>::correlate() {
   for_each_part([&](Part& part, int) {

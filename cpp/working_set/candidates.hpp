@@ -1,137 +1,28 @@
-// The columns that may still enter the model, and how long each may go without being looked at.
+// The columns that may still get a weight, and the scans of those that are due.
 //
-// A column whose gradient cannot reach its threshold whatever the weights (the losses with bounded derivative have
-// such a bound), down to the least alpha of a path, is dropped for good. Of the others, with θ = s·θ' + ρ and θ' the
-// place of the last look, x_j·θ differs from s·(x_j·θ') by at most ‖x_j‖ times the norm of the largest entries of ρ,
-// as many as the column has; so what is left of a column's threshold is known without looking, at least. Both are
-// exact: no column is missed.
+// Static screening: a column whose gradient cannot reach its threshold whatever the weights (losses with bounded
+// derivative have such a bound), down to the least alpha of a path, is dropped for good. Dynamic screening
+// (screening.hpp): of the others, a scan computes the gradients of those whose bound on the slack is used up. Both
+// are exact: no column is missed.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
-#include "base/rows.hpp"
 #include "kernels/kernels.hpp"
 #include "math/core_problem.hpp"
 #include "math/penalties.hpp"
+#include "working_set/scan_result.hpp"
+#include "working_set/screening.hpp"
+#include "working_set/tuning.hpp"
 
 namespace blockgreedy {
 
-// A column that was looked at.
-struct Looked {
-  std::int32_t feature;
-  double grad;    // x_j·θ
-  double norm;    // ‖x_j‖
-  double excess;  // how far the gradient is beyond the threshold at which weight 0 is no longer optimal
-
-  // What a step along this column alone would gain, up to a common factor.
-  double score() const { return excess * excess / (norm * norm); }
-  static bool better(const Looked& a, const Looked& b) {
-    const double sa = a.score(), sb = b.score();
-    return sa != sb ? sa > sb : a.feature < b.feature;
-  }
-};
-
-// What a pass over the columns found.
-struct Findings {
-  std::vector<Looked> support;    // weight not 0, or unpenalised
-  std::vector<Looked> proposals;  // weight 0 is not optimal; only the best `room` of them are kept
-  std::int64_t n_violators = 0;   // how many there were
-  double worst = 0;               // largest excess, relative to the threshold, of all columns without bounds
-
-  void clear() {
-    support.clear();
-    proposals.clear();
-    n_violators = 0;
-    worst = 0;
-  }
-  void propose(const Looked& entry, std::size_t room) {
-    ++n_violators;
-    proposals.push_back(entry);
-    if (proposals.size() >= 4 * room + 64) keep_best(room);
-  }
-  void keep_best(std::size_t room) {
-    if (proposals.size() <= room) return;
-    std::nth_element(proposals.begin(), proposals.begin() + static_cast<std::ptrdiff_t>(room), proposals.end(),
-                     Looked::better);
-    proposals.resize(room);
-  }
-  void add(const Findings& other, std::size_t room) {
-    support.insert(support.end(), other.support.begin(), other.support.end());
-    proposals.insert(proposals.end(), other.proposals.begin(), other.proposals.end());
-    if (proposals.size() >= 4 * room + 64) keep_best(room);
-    n_violators += other.n_violators;
-    worst = std::max(worst, other.worst);
-  }
-};
-
-// What is left of the threshold before weight 0 is no longer optimal; infinite if it always is.
-inline double slack_at_zero(const CoordinatePenalty& c, double grad) {
-  const double up = c.upper > 0 ? c.l1 + grad : infinity;
-  const double down = c.lower < 0 ? c.l1 - grad : infinity;
-  return up < down ? up : down;
-}
-
-// Whether the dual constrains x_j·θ on the side of `product`: no bound and no l2 term stop the weight there.
-inline bool limits_dual(const CoordinatePenalty& c, double product) {
-  return c.l2 == 0 && c.room(-product) == infinity;
-}
-
-// Part of ‖x_j‖‖θ‖ by which x_j·θ may differ when it is added up in another order.
-inline constexpr double product_rounding = 2e-15;
-
-// How far a point is from scale·(another), as columns of at most 1, 2, 4, … entries see it.
-using Travel = std::array<double, 32>;
-
-inline std::size_t travel_class(std::int64_t count) {
-  return count <= 1 ? 0 : 64 - static_cast<std::size_t>(__builtin_clzll(static_cast<unsigned long long>(count - 1)));
-}
-
-// Upper bounds on the norm of the 2^k largest entries of a − scale·b, from a histogram of their magnitudes.
-inline Travel travel_between(const double* a, const double* b, double scale, std::int64_t n, ThreadTeam& team) {
-  constexpr std::size_t n_bins = 1 << 12;
-  const auto bin_of = [](float v) { return __builtin_bit_cast(std::uint32_t, v) >> 19; };
-  const std::int64_t n_parts = std::clamp<std::int64_t>(n >> 17, 1, 16);
-  std::vector<double> squares(n_bins * static_cast<std::size_t>(n_parts));
-  std::vector<std::int64_t> counts(squares.size());
-  team.for_work(n_parts, n, [&](std::int64_t part) {
-    double* own_squares = squares.data() + n_bins * static_cast<std::size_t>(part);
-    std::int64_t* own_counts = counts.data() + n_bins * static_cast<std::size_t>(part);
-    for (std::int64_t i = n * part / n_parts; i < n * (part + 1) / n_parts; ++i) {
-      const double change = a[i] - scale * b[i];
-      const auto bin = bin_of(static_cast<float>(std::fabs(change)));
-      own_squares[bin] += change * change;
-      ++own_counts[bin];
-    }
-  });
-  for (std::size_t k = n_bins; k < squares.size(); ++k) {
-    squares[k % n_bins] += squares[k];
-    counts[k % n_bins] += counts[k];
-  }
-  Travel travel{};
-  double above = 0;
-  std::int64_t taken = 0;
-  std::size_t k = 0;
-  for (std::size_t bin = n_bins; bin-- > 0 && k < travel.size();) {
-    if (counts[bin] == 0) continue;
-    const auto top = static_cast<double>(__builtin_bit_cast(float, static_cast<std::uint32_t>((bin + 1) << 19)));
-    for (; k < travel.size() && (std::int64_t{1} << k) <= taken + counts[bin]; ++k) {
-      const auto rest = static_cast<double>((std::int64_t{1} << k) - taken);
-      travel[k] = std::sqrt(above + std::min(rest * top * top, squares[bin])) * (1 + 1e-12);
-    }
-    above += squares[bin];
-    taken += counts[bin];
-  }
-  for (; k < travel.size(); ++k) travel[k] = std::sqrt(above) * (1 + 1e-12);
-  return travel;
-}
-
-// Whether a column has nothing to say in rows that count.
+// Whether a column has no nonzero in a row that counts.
 template <class View>
 bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
   bool empty = true;
@@ -148,78 +39,20 @@ class Candidates {
         problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
-        rows_(view.n_rows, team),
-        place_(static_cast<std::size_t>(view.n_rows)),
+        bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
-        features_(new std::int32_t[static_cast<std::size_t>(view.n_cols)]),
-        inverse_norms_(new float[static_cast<std::size_t>(view.n_cols)]),
-        units_(problem.penalty.weights ? new float[static_cast<std::size_t>(view.n_cols)] : nullptr),
-        slack_(new float[static_cast<std::size_t>(view.n_cols)]),
-        guess_(new float[static_cast<std::size_t>(view.n_cols)]),
-        classes_(new std::uint8_t[static_cast<std::size_t>(view.n_cols)]),
+        features_(new std::int32_t[view.n_cols]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
 
-  // The first look at every column: norms, static screening, gradients. at_zero: all predictions are 0.
-  void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t room, Findings& found) {
-    stand_at(theta);
-    const LossTraits traits = problem_.loss.traits();
-    const bool bounded = std::isfinite(traits.derivative_bound), by_label = traits.sign_of_derivative_is_the_labels;
-    const double uniform = 1.0 / static_cast<double>(view_.n_rows);
-    const double* weights = problem_.row_weights;
-    Penalty least = problem_.penalty;
-    least.alpha = std::min(least.alpha, least_alpha_);
-    std::vector<double> labels;  // ω_i y_i: the part of the bound that the labels decide
-    if (by_label && !at_zero) {
-      labels.resize(static_cast<std::size_t>(view_.n_rows));
-      for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = (weights ? weights[i] : uniform) * problem_.y[i];
-    }
-    team_.for_work(n_column_parts, view_.n_nonzeros(), [&](std::int64_t part) {
-      Part& own = parts_[static_cast<std::size_t>(part)];
-      own.found.clear();
-      own.out_of_range = false;
-      std::int64_t at = cuts_[static_cast<std::size_t>(part)];  // kept columns stand from here on
-      const std::int64_t end = cuts_[static_cast<std::size_t>(part) + 1];
-      std::array<ColumnSums, window> sums;
-      std::array<std::int32_t, window> columns;
-      for (std::int64_t first = at; first < end; first += window) {
-        const std::int64_t count = std::min(window, end - first);
-        sort_by_length(first, count, columns);
-        column_sums(view_, columns.data(), count, theta.data(), weights, sums.data());
-        for (std::int64_t k = 0; k < count; ++k) {
-          const std::int64_t j = columns[static_cast<std::size_t>(k)];
-          const ColumnSums& sum = sums[static_cast<std::size_t>(k)];
-          const CoordinatePenalty penalty = least.at(j);
-          const auto stored = static_cast<double>(view_.count(j));
-          const bool fits = sum.squares > least_square * stored && sum.squares < greatest_square * stored;
-          if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;
-          if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
-          if (bounded && w[j] == 0) {
-            const double magnitude = weights ? sum.magnitude : sum.magnitude * uniform;
-            double bound = magnitude * traits.derivative_bound;
-            if (by_label && magnitude > penalty.l1 && 0.5 * magnitude <= penalty.l1) {
-              // θ_i lies between 0 and −ω_i y_i: the sum is largest when only one sign of y_i x_ij contributes
-              const double label = at_zero ? 2 * sum.product : column_dot(view_, j, labels.data());
-              bound = 0.5 * (magnitude + std::fabs(label));
-            }
-            if (bound * (1 + 1e-9) <= penalty.l1) continue;
-          }
-          features_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(j);
-          inverse_norms_[static_cast<std::size_t>(at)] = static_cast<float>(1 / std::sqrt(sum.squares));
-          if (units_) {
-            const double unit =
-                problem_.penalty.weight(j) * static_cast<double>(inverse_norms_[static_cast<std::size_t>(at)]);
-            units_[static_cast<std::size_t>(at)] = static_cast<float>(std::min(unit, double{most_slack}));
-          }
-          classes_[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(travel_class(view_.count(j)));
-          note(own.found, at, sum.product, w[j], room);
-          ++at;
-        }
-      }
-      counts_[static_cast<std::size_t>(part)] = at - cuts_[static_cast<std::size_t>(part)];
-      own.touched = 0;
-    });
-    collect(room, found);
+  // The first scan, of every column: norms, static screening, gradients. at_zero: all predictions are 0.
+  void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t max_proposals,
+             ScanResult& result) {
+    bounds_.set_reference(theta, problem_.penalty.alpha);
+    const StaticScreening screening(*this, at_zero);
+    team_.for_work(n_column_parts, view_.n_nonzeros(),
+                   [&](std::int64_t part) { begin_part(part, screening, theta, w, max_proposals); });
+    collect(max_proposals, result);
     out_of_range = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.out_of_range; });
     size_ = 0;
     for (std::int64_t count : counts_) size_ += count;
@@ -227,90 +60,68 @@ class Candidates {
     expected_work_ = last_touched;
   }
 
-  // θ or alpha has moved since the last look: looks at the columns that may have come to the end of their threshold,
-  // and calls visit(part, j, ‖x_j‖, x_j·θ) for each.
+  // θ or alpha has moved since the last scan: computes the gradients of the columns that may violate their threshold,
+  // and calls visit(part, j, ‖x_j‖, x_j·θ) for each. θ becomes the reference of the bounds.
   template <class Visit>
-  void look(const std::vector<double>& theta, const double* w, std::size_t room, Findings& found, Visit visit) {
-    const SlackMove move = move_to(theta, near_);
-    stand_at(theta);
-    find(room, found, [&](std::int64_t part, Part& own) {
-      own.near.clear();
+  void scan(const std::vector<double>& theta, const double* w, std::size_t max_proposals, ScanResult& result,
+            Visit visit) {
+    const SlackMove move = bounds_.move_to(theta, problem_.penalty.alpha, strong_width_);
+    bounds_.set_reference(theta, problem_.penalty.alpha);
+    scan_parts(max_proposals, result, [&](std::int64_t part, Part& own) {
+      own.strong.clear();
       Products products(*this, theta, [&](std::int64_t k, double grad) {
-        const std::int32_t j = features_[static_cast<std::size_t>(k)];
-        note(own.found, k, grad, w[j], room);
-        if (slack_[static_cast<std::size_t>(k)] <= move.near * units()[k]) own.near.push_back(k);
-        visit(part, j, norm(k), grad);
+        const std::int32_t j = feature(k);
+        bounds_.store(k, classify(own.result, k, grad, w[j], max_proposals));
+        if (bounds_.is_strong(k, move)) own.strong.push_back(k);
+        visit(part, j, bounds_.norm(k), grad);
       });
-      for_each_near(part, move, true, [&](std::int64_t k, float left) {
+      bounds_.for_each_reached(begin_of(part), end_of(part), move, true, [&](std::int64_t k, float left) {
         if (left <= 0) products.add(k);
-        else own.near.push_back(k);
+        else own.strong.push_back(k);
       });
       return products.finish();
     });
   }
 
-  // Thresholds fell by fall·u_j. Finds what comes into question at θ if no gradient moves faster than alpha: a guess,
-  // and no look, unless the last one was not prepared for such a fall.
-  void guess(const std::vector<double>& theta, const double* w, double fall, std::size_t room, Findings& found) {
-    const bool prepared = 2 * fall <= near_;
-    near_ = 2 * fall;
+  // Alpha fell by `fall`, thresholds by fall·u_j. Sequential strong rule (Tibshirani et al. 2012): finds what
+  // violates at θ if no gradient changes faster than alpha. A heuristic, verified by the scan of the iteration that
+  // follows; an exact scan where the last one was not prepared for such a fall.
+  void apply_strong_rule(const std::vector<double>& theta, const double* w, double fall, std::size_t max_proposals,
+                         ScanResult& result) {
+    const bool prepared = Tuning::Screening::strong_rule_factor * fall <= strong_width_;
+    strong_width_ = Tuning::Screening::strong_rule_factor * fall;
     if (!prepared) {
-      look(theta, w, room, found, [](std::int64_t, std::int32_t, double, double) {});
+      scan(theta, w, max_proposals, result, [](std::int64_t, std::int32_t, double, double) {});
       return;
     }
-    find(room, found, [&](std::int64_t, Part& own) {
+    scan_parts(max_proposals, result, [&](std::int64_t, Part& own) {
       Products products(*this, theta, [&](std::int64_t k, double grad) {
-        const double left = sort_out(own.found, k, grad, w[features_[static_cast<std::size_t>(k)]], room);
-        if (left < 0)  // it may get a weight
-          slack_[static_cast<std::size_t>(k)] = guess_[static_cast<std::size_t>(k)] = -most_slack;
+        const double slack = classify(own.result, k, grad, w[feature(k)], max_proposals);
+        if (slack < 0) bounds_.scan_each_time(k);  // it may get a weight
       });
-      for (std::int64_t k : own.near) products.add(k);
+      for (std::int64_t k : own.strong) products.add(k);
       return products.finish();
     });
   }
 
-  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that may be beyond its threshold at `point`; the others
-  // are within theirs.
+  // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that may violate its threshold at `point`; the others do
+  // not. The reference stays.
   template <class Visit>
-  void visit_beyond(const std::vector<double>& point, Visit visit) {
-    const SlackMove move = move_to(point, 0);
-    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
-      Products products(*this, point, [&](std::int64_t k, double product) {
-        visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
-      });
-      for_each_near(part, move, false, [&](std::int64_t k, float left) {
+  void visit_violators(const std::vector<double>& point, Visit visit) {
+    const SlackMove move = bounds_.move_to(point, problem_.penalty.alpha, 0);
+    visit_products(point, visit, [&](std::int64_t part, auto& products) {
+      bounds_.for_each_reached(begin_of(part), end_of(part), move, false, [&](std::int64_t k, float left) {
         if (left <= 0) products.add(k);
       });
-      return products.finish();
     });
   }
 
-  // The same in float64 from what the last look left, for the guard of a result.
+  // The same with bounds in float64, for the guard of a result.
   template <class Visit>
-  void visit_beyond_again(const std::vector<double>& point, Visit visit) {
-    const double scale = scale_to(point);
-    const Travel travel = travel_between(point.data(), place_.data(), scale, view_.n_rows, team_);
-    const double alpha = problem_.penalty.alpha, shift = alpha - scale * alpha_;
-    constexpr double rounding = 1e-6;  // slack, norms and units are float32
-    const SlackCheck check{scale, shift - rounding * (alpha + scale * alpha_), rounding,
-                           (1 + rounding) * travel.back()};
-    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
-      Products products(*this, point, [&](std::int64_t k, double product) {
-        visit(part, features_[static_cast<std::size_t>(k)], norm(k), product);
-      });
-      const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
-      const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
-      std::array<double, 64> left;
-      for (std::int64_t first = begin; first < end; first += 64) {
-        std::uint64_t bits = kernels().near_end(check, slack_.get() + first, units() + first,
-                                                std::min<std::int64_t>(64, end - first), left.data());
-        for (; bits != 0; bits &= bits - 1) {
-          const int at = __builtin_ctzll(bits);
-          const double travelled = (1 + rounding) * travel[classes_[static_cast<std::size_t>(first + at)]];
-          if (!(left[static_cast<std::size_t>(at)] > travelled)) products.add(first + at);
-        }
-      }
-      return products.finish();
+  void visit_violators_exactly(const std::vector<double>& point, Visit visit) {
+    const ScreeningBounds::FinalMove move = bounds_.final_move_to(point, problem_.penalty.alpha);
+    visit_products(point, visit, [&](std::int64_t part, auto& products) {
+      bounds_.for_each_reached(begin_of(part), end_of(part), move, [&](std::int64_t k) { products.add(k); });
     });
   }
 
@@ -319,97 +130,112 @@ class Candidates {
   bool out_of_range = false;  // begin found a column whose norm float32 cannot work with
 
  private:
-  static constexpr std::int64_t batch = 128;
-  static constexpr std::int64_t window = 1024;  // columns that are sorted by length
-  static constexpr float margin = 1e-6F;        // for rounding in float32, relative
-  static constexpr float most_slack = 1e30F;
-  // Mean squares of a column between which sums of products in float32 are far from its ends.
-  static constexpr double least_square = 1e-12, greatest_square = 1e12;
+  using T = Tuning::Screening;
 
+  // What one of the n_column_parts runs of columns knows.
   struct Part {
-    Findings found;
+    ScanResult result;
     bool out_of_range = false;
-    std::vector<std::int64_t> near;  // what the next alpha may bring into question, in order
+    std::vector<std::int64_t> strong;  // positions of the columns that the strong rule keeps for the next alpha
     std::int64_t touched = 0;
   };
 
-  // The place of the look that follows.
-  void stand_at(const std::vector<double>& theta) {
-    rows_.copy(theta, place_);
-    length_ = std::sqrt(rows_.product(place_.data(), place_.data()));
-    alpha_ = problem_.penalty.alpha;
+  // Bounds on |x_j·θ| over all weights.
+  struct StaticScreening {
+    StaticScreening(const Candidates& all, bool at_zero)
+        : at_zero(at_zero), least(all.problem_.penalty), all_(all), traits_(all.problem_.loss.traits()) {
+      least.alpha = std::min(least.alpha, all.least_alpha_);
+      if (!traits_.sign_of_derivative_is_the_labels || at_zero) return;
+      const double* weights = all.problem_.row_weights;
+      labels_.resize(all.view_.n_rows);
+      for (std::size_t i = 0; i < labels_.size(); ++i)
+        labels_[i] = (weights ? weights[i] : uniform()) * all.problem_.y[i];
+    }
+
+    bool is_bounded() const { return std::isfinite(traits_.derivative_bound); }
+
+    // Whether the gradient stays below the threshold of the least alpha.
+    bool drops(std::int64_t j, const ColumnSums& sum, double l1) const {
+      const double magnitude = all_.problem_.row_weights ? sum.magnitude : sum.magnitude * uniform();
+      double bound = magnitude * traits_.derivative_bound;
+      if (traits_.sign_of_derivative_is_the_labels && magnitude > l1 && 0.5 * magnitude <= l1) {
+        // θ_i lies between 0 and −ω_i y_i: the sum is largest when only one sign of y_i x_ij contributes
+        const double label = at_zero ? 2 * sum.product : column_dot(all_.view_, j, labels_.data());
+        bound = 0.5 * (magnitude + std::fabs(label));
+      }
+      return bound * (1 + T::static_margin) <= l1;
+    }
+
+    const bool at_zero;
+    Penalty least;  // the penalty at the least alpha
+
+   private:
+    double uniform() const { return 1.0 / static_cast<double>(all_.view_.n_rows); }
+    const Candidates& all_;
+    const LossTraits traits_;
+    std::vector<double> labels_;  // ω_i y_i: the part of the bound that the labels decide
+  };
+
+  void begin_part(std::int64_t part, const StaticScreening& screening, const std::vector<double>& theta,
+                  const double* w, std::size_t max_proposals) {
+    Part& own = parts_[part];
+    own.result.clear();
+    own.out_of_range = false;
+    const bool bounded = screening.is_bounded();
+    std::int64_t position = begin_of(part);
+    const std::int64_t end = cuts_[part + 1];
+    std::array<ColumnSums, T::sort_window> sums;
+    std::array<std::int32_t, T::sort_window> columns;
+    for (std::int64_t first = position; first < end; first += T::sort_window) {
+      const std::int64_t count = std::min(T::sort_window, end - first);
+      sort_by_length(first, count, columns);
+      column_sums(view_, columns.data(), count, theta.data(), problem_.row_weights, sums.data());
+      for (std::int64_t k = 0; k < count; ++k) {
+        const std::int64_t j = columns[k];
+        const ColumnSums& sum = sums[k];
+        const CoordinatePenalty penalty = screening.least.at(j);
+        const auto stored = static_cast<double>(view_.count(j));
+        const bool fits = sum.squares > T::min_mean_square * stored && sum.squares < T::max_mean_square * stored;
+        if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;
+        if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
+        if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) continue;
+        features_[position] = static_cast<std::int32_t>(j);
+        bounds_.add(position, sum.squares, problem_.penalty.weight(j), view_.count(j));
+        bounds_.store(position, classify(own.result, position, sum.product, w[j], max_proposals));
+        ++position;
+      }
+    }
+    counts_[part] = position - begin_of(part);
+    own.touched = 0;
   }
 
   // The columns first … first + count, those of equal length side by side: what a processor loses on short columns
-  // is the guess of where each ends.
-  void sort_by_length(std::int64_t first, std::int64_t count, std::array<std::int32_t, window>& columns) const {
-    constexpr std::int64_t longest = 64;
-    std::array<std::uint8_t, window> lengths;
-    std::array<std::int64_t, longest + 2> next{};
+  // is the wrong prediction of where each ends.
+  void sort_by_length(std::int64_t first, std::int64_t count,
+                      std::array<std::int32_t, T::sort_window>& columns) const {
+    std::array<std::uint8_t, T::sort_window> lengths;
+    std::array<std::int64_t, T::sort_longest + 2> next{};
     for (std::int64_t k = 0; k < count; ++k) {
-      lengths[static_cast<std::size_t>(k)] = static_cast<std::uint8_t>(std::min(view_.count(first + k), longest));
-      ++next[lengths[static_cast<std::size_t>(k)] + std::size_t{1}];
+      lengths[k] = static_cast<std::uint8_t>(std::min(view_.count(first + k), T::sort_longest));
+      ++next[lengths[k] + std::size_t{1}];
     }
     for (std::size_t k = 1; k < next.size(); ++k) next[k] += next[k - 1];
     for (std::int64_t k = 0; k < count; ++k) {
-      const std::int64_t at = next[lengths[static_cast<std::size_t>(k)]]++;
-      columns[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(first + k);
+      const std::int64_t at = next[lengths[k]]++;
+      columns[at] = static_cast<std::int32_t>(first + k);
     }
   }
 
-  // How a move from the place of the last look shortens what is left of the thresholds. Where x_j·θ becomes s times
-  // what it was, threshold − s·|x_j·θ| = s·(what was left) + threshold − s·(threshold then); s is chosen to leave the
-  // least distance.
-  double scale_to(const std::vector<double>& point) const {
-    const double square = length_ * length_;
-    return square > 0 ? std::clamp(rows_.product(point.data(), place_.data()) / square, 0.1, 10.0) : 1.0;
-  }
-  SlackMove move_to(const std::vector<double>& point, double near) const {
-    const auto scale = static_cast<float>(scale_to(point));
-    const Travel travel =
-        travel_between(point.data(), place_.data(), static_cast<double>(scale), view_.n_rows, team_);
-    const double alpha = problem_.penalty.alpha, before = static_cast<double>(scale) * alpha_;
-    SlackMove move;
-    for (std::size_t k = 0; k < travel.size(); ++k) move.distance[k] = static_cast<float>(travel[k]) * (1 + margin);
-    move.scale = scale;
-    move.shift = static_cast<float>(alpha - before - static_cast<double>(margin) * (alpha + before));
-    if (!(alpha + before < double{most_slack})) {  // float32 ends here: every column is looked at
-      move.shift = 0;
-      move.distance.fill(std::numeric_limits<float>::infinity());
-    }
-    move.rounding = margin;
-    move.near = static_cast<float>(near);
-    return move;
-  }
-
-  // Calls visit(k, left) for the columns of one part that may be beyond their threshold, or of which no more is left,
-  // as a guess, than what `near` says. k is a column's place. keep: what is left becomes the slack.
-  template <class Visit>
-  void for_each_near(std::int64_t part, const SlackMove& move, bool keep, Visit visit) {
-    std::array<float, 64> lefts, guesses;
-    const std::int64_t begin = cuts_[static_cast<std::size_t>(part)];
-    const std::int64_t end = begin + counts_[static_cast<std::size_t>(part)];
-    for (std::int64_t first = begin; first < end; first += 64) {
-      const std::int64_t count = std::min<std::int64_t>(64, end - first);
-      float* left = keep ? slack_.get() + first : lefts.data();
-      float* guess = keep ? guess_.get() + first : guesses.data();
-      if (!keep) std::copy_n(guess_.get() + first, count, guess);
-      std::uint64_t bits =
-          kernels().shorten(move, slack_.get() + first, guess, units() + first, classes_.get() + first, count, left);
-      for (; bits != 0; bits &= bits - 1) {
-        const int at = __builtin_ctzll(bits);
-        visit(first + at, left[at]);
-      }
-    }
-  }
-  const float* units() const { return units_ ? units_.get() : inverse_norms_.get(); }
-  double norm(std::int64_t k) const { return 1.0 / static_cast<double>(inverse_norms_[static_cast<std::size_t>(k)]); }
+  // Positions of the columns of a part that are left.
+  std::int64_t begin_of(std::int64_t part) const { return cuts_[part]; }
+  std::int64_t end_of(std::int64_t part) const { return begin_of(part) + counts_[part]; }
+  std::int32_t feature(std::int64_t position) const { return features_[position]; }
 
   // Calls f(part, its Part), which returns how many nonzeros it touched; returns the sum.
   template <class F>
   std::int64_t for_each_part(F&& f) {
     team_.for_work(n_column_parts, expected_work_, [&](std::int64_t part) {
-      Part& own = parts_[static_cast<std::size_t>(part)];
+      Part& own = parts_[part];
       own.touched = f(part, own);
     });
     std::int64_t touched = 0;
@@ -418,23 +244,34 @@ class Candidates {
   }
 
   template <class F>
-  void find(std::size_t room, Findings& found, F&& f) {
-    for (Part& part : parts_) part.found.clear();
+  void scan_parts(std::size_t max_proposals, ScanResult& result, F&& f) {
+    for (Part& part : parts_) part.result.clear();
     last_touched = for_each_part(f);
-    collect(room, found);
+    collect(max_proposals, result);
     nonzeros_touched += last_touched;
-    expected_work_ = last_touched + size_ / 8;
+    expected_work_ = last_touched + size_ / T::columns_per_nonzero;
   }
 
-  // Calls visit(k, product) with the products of columns and r, computed a batch at a time.
+  // choose(part, products) adds the columns whose products with the point visit is to get.
+  template <class Visit, class Choose>
+  void visit_products(const std::vector<double>& point, Visit visit, Choose choose) {
+    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
+      Products products(*this, point,
+                        [&](std::int64_t k, double product) { visit(part, feature(k), bounds_.norm(k), product); });
+      choose(part, products);
+      return products.finish();
+    });
+  }
+
+  // Calls visit(position, product) with the products of columns and r, computed a batch at a time.
   template <class Visit>
   class Products {
    public:
     Products(const Candidates& all, const std::vector<double>& r, Visit visit) : all_(all), r_(r), visit_(visit) {}
-    void add(std::int64_t k) {
-      features_[static_cast<std::size_t>(count_)] = all_.features_[static_cast<std::size_t>(k)];
-      places_[static_cast<std::size_t>(count_)] = k;
-      if (++count_ == batch) flush();
+    void add(std::int64_t position) {
+      features_[count_] = all_.feature(position);
+      positions_[count_] = position;
+      if (++count_ == T::batch) flush();
     }
     // Returns the nonzeros of all columns.
     std::int64_t finish() {
@@ -446,69 +283,55 @@ class Candidates {
     void flush() {
       column_dots(all_.view_, features_.data(), 0, count_, r_.data(), products_.data());
       for (std::int64_t k = 0; k < count_; ++k) {
-        touched_ += all_.view_.count(features_[static_cast<std::size_t>(k)]);
-        visit_(places_[static_cast<std::size_t>(k)], products_[static_cast<std::size_t>(k)]);
+        touched_ += all_.view_.count(features_[k]);
+        visit_(positions_[k], products_[k]);
       }
       count_ = 0;
     }
     const Candidates& all_;
     const std::vector<double>& r_;
     Visit visit_;
-    std::array<std::int32_t, batch> features_;
-    std::array<std::int64_t, batch> places_;
-    std::array<double, batch> products_;
+    std::array<std::int32_t, T::batch> features_;
+    std::array<std::int64_t, T::batch> positions_;
+    std::array<double, T::batch> products_;
     std::int64_t count_ = 0, touched_ = 0;
   };
 
-  // Support, proposal or neither: returns what is left of the threshold, −∞ for the first two.
-  double sort_out(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) const {
-    const std::int32_t j = features_[static_cast<std::size_t>(k)];
+  // Support, proposal or neither: returns the slack, −∞ for the first two, which are scanned each time.
+  double classify(ScanResult& result, std::int64_t position, double grad, double weight,
+                  std::size_t max_proposals) const {
+    const std::int32_t j = feature(position);
     const CoordinatePenalty penalty = problem_.penalty.at(j);
     const double slack = slack_at_zero(penalty, grad);
     if (slack < 0 && penalty.l1 > 0 && limits_dual(penalty, grad))
-      found.worst = std::max(found.worst, -slack / penalty.l1);
+      result.largest_violation = std::max(result.largest_violation, -slack / penalty.l1);
     if (weight != 0 || penalty.l1 == 0) {
-      found.support.push_back({j, grad, norm(k), -slack});
+      result.support.push_back({j, grad, bounds_.norm(position), -slack});
       return -infinity;
     }
-    if (slack < -1e-13 * penalty.l1) {  // beyond rounding: at alpha_max no weight is to move
-      found.propose({j, grad, norm(k), -slack}, room);
+    if (slack < -T::violation_rounding * penalty.l1) {
+      result.propose({j, grad, bounds_.norm(position), -slack}, max_proposals);
       return -infinity;
     }
     return slack;
   }
 
-  // The same, and keeps what is left.
-  void note(Findings& found, std::int64_t k, double grad, double weight, std::size_t room) {
-    const double slack = sort_out(found, k, grad, weight, room) / norm(k) - product_rounding * length_;
-    slack_[static_cast<std::size_t>(k)] = guess_[static_cast<std::size_t>(k)] =
-        static_cast<float>(std::clamp(slack * (1 - 1e-6), -double{most_slack}, double{most_slack}));
-  }
-
-  void collect(std::size_t room, Findings& found) {
-    found.clear();
-    for (const Part& part : parts_) found.add(part.found, room);
-    found.keep_best(room);
+  void collect(std::size_t max_proposals, ScanResult& result) {
+    result.clear();
+    for (const Part& part : parts_) result.add(part.result, max_proposals);
+    result.keep_best(max_proposals);
   }
 
   View view_;
   const CoreProblem& problem_;
   const double least_alpha_;
   ThreadTeam& team_;
-  Rows rows_;
-  std::vector<double> place_;  // of the last look: a θ or dual point
-  double length_ = 0;          // its norm
-  double alpha_ = 0;           // then
-  double near_ = 0;            // how much of alpha the next fall may take, twice
+  ScreeningBounds bounds_;
+  double strong_width_ = 0;  // strong_rule_factor times the last fall of alpha
   std::vector<std::int64_t> cuts_;
-  // Of the columns cuts_[part] … those kept stand at cuts_[part] … + counts_[part] of these; the rest of the memory
-  // is never touched.
+  // Columns that static screening left, by position: those of part p stand at cuts_[p] … + counts_[p]. The rest of
+  // the memory is never touched.
   std::unique_ptr<std::int32_t[]> features_;
-  std::unique_ptr<float[]> inverse_norms_;
-  std::unique_ptr<float[]> units_;  // u_j/‖x_j‖, where penalties have weights
-  std::unique_ptr<float[]> slack_;  // at least what was left of the threshold at the last look, over the norm
-  std::unique_ptr<float[]> guess_;  // about as much
-  std::unique_ptr<std::uint8_t[]> classes_;  // of Travel
   std::vector<std::int64_t> counts_;
   std::vector<Part> parts_;
   std::int64_t expected_work_ = 0, size_ = 0;

@@ -1,5 +1,5 @@
-// The best dual point so far, and the search for a better one. A point proves something only if it keeps the
-// constraints |x_j·θ| ≤ threshold_j of all columns; see "The proof" in docs/default-solver.md.
+// The best dual point so far, and the search for a better one. A point bounds the objective from below only if it
+// keeps the constraints |x_j·θ| ≤ threshold_j of all columns; see "The proof" in docs/default-solver.md.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include "base/rows.hpp"
 #include "math/core_problem.hpp"
 #include "working_set/candidates.hpp"
+#include "working_set/tuning.hpp"
 
 namespace blockgreedy {
 
@@ -38,27 +39,27 @@ class DualPoint {
     const std::vector<float>& root;  // √curvature of each row
     const double* w;
     std::int64_t n_support;
-    std::size_t room;  // for proposals
-    double enough;     // a dual value of this ends the solve
-    Findings& found;   // of the last look; then of the point
+    std::size_t max_proposals;
+    double sufficient;  // a dual value of this ends the solve
+    ScanResult& scan;   // the last one; then that of the point
   };
 
-  // Looks for a dual point: the given one, then moved towards the constraints that it breaks. The first is looked at
-  // as a θ would be; returns whether that was the given one, or where the equalities moved it.
+  // Searches for a dual point: the given one, then moved towards the constraints that it breaks. The first is scanned
+  // as a θ would be, into where.scan; false if that was not the given one, since the equalities moved it.
   bool try_point(std::vector<double>& point, int n_repairs, const Where& where) {
     const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
     const bool has_equalities = problem_.fit_intercept || !unpenalised.empty();
     for (int round = 0;; ++round) {
       if (has_equalities) {
-        keep_equalities(point, where, unpenalised);
+        project_equalities(point, where, unpenalised);
         into_domain(point);
         if (!keeps_equalities(point, unpenalised)) return false;
       }
       find_broken(point, where, round == 0);
       keep_if_better(point);
-      if (round == n_repairs || broken_.empty() || value_ >= where.enough) return !has_equalities;
-      // Where very many are broken the weights are not there yet.
-      if (static_cast<std::int64_t>(broken_.size()) > 1000 + where.n_support / 8) return !has_equalities;
+      if (round == n_repairs || broken_.empty() || value_ >= where.sufficient) return !has_equalities;
+      if (static_cast<std::int64_t>(broken_.size()) > T::max_broken + where.n_support / T::support_per_broken)
+        return !has_equalities;
       for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
       into_domain(point);
     }
@@ -67,42 +68,42 @@ class DualPoint {
   // The value of the dual point as it stands, from nothing but itself and the columns: −∞ if it breaks a constraint
   // by more than rounding.
   double recompute(const Where& where) {
-    if (!keeps_equalities(dual_, unpenalised_of(where), 5e-13)) return -infinity;
+    if (!keeps_equalities(dual_, unpenalised_of(where), T::equality_final)) return -infinity;
     // −∞ from a row outside of the domain; NaN is outside as well
     double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       bool inside = true;
       for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = row_weight(first + i),
-                     away = dual_[static_cast<std::size_t>(first + i)] - weight * u[i];
-        inside &= std::fabs(away) <= 1e-12 * weight * std::max(1.0, std::fabs(u[i]));
+        const double weight = row_weight(first + i), outside = dual_[first + i] - weight * u[i];
+        inside &= std::fabs(outside) <= T::domain_rounding * weight * std::max(1.0, std::fabs(u[i]));
       }
       return inside ? -conjugate_of(first, count, u) : -infinity;
     });
     if (problem_.offset) value += rows_.product(dual_.data(), problem_.offset);
-    products_.resize(static_cast<std::size_t>(n_column_parts));
+    products_.resize(n_column_parts);
     for (auto& part : products_) part.clear();
-    const double rounding = product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
-    candidates_.visit_beyond_again(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
+    const double rounding =
+        Tuning::Screening::product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
+    candidates_.visit_violators_exactly(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = problem_.penalty.at(j);
       if (!limits_dual(penalty, product)) product += std::copysign(rounding * norm, product);
-      if (!(std::fabs(product) <= penalty.l1)) products_[static_cast<std::size_t>(part)].push_back({j, product});
+      if (!(std::fabs(product) <= penalty.l1)) products_[part].push_back({j, product});
     });
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
         const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
         if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product);
-        else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + 1e-12))) return -infinity;
+        else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + T::constraint_rounding)))
+          return -infinity;
       }
     }
     return value;
   }
 
-  // Into the domain of the loss's conjugate.
+  // Moves each row into the domain of the loss's conjugate.
   void into_domain(std::vector<double>& point) {
     if (problem_.loss.traits().is_quadratic) return;  // no bounds
     sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      for (std::int64_t i = 0; i < count; ++i)
-        point[static_cast<std::size_t>(first + i)] = row_weight(first + i) * u[i];
+      for (std::int64_t i = 0; i < count; ++i) point[first + i] = row_weight(first + i) * u[i];
       return 0.0;
     });
   }
@@ -112,14 +113,17 @@ class DualPoint {
   }
 
  private:
+  using T = Tuning::Proof;
+
+  // A column whose constraint the point breaks.
   struct Broken {
     std::int32_t feature;
     double product;
   };
 
-  // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if that proves more.
-  // Columns with bounds or l2 have no constraint but a price: where rounding alone makes them break their threshold,
-  // scaling is cheaper.
+  // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if its value is larger.
+  // Columns with bounds or l2 have no constraint but a conjugate that is subtracted: where only rounding takes them
+  // beyond their threshold, scaling costs less.
   void keep_if_better(const std::vector<double>& point) {
     double worst = 0, worst_of_all = 0;
     for (const Broken& entry : broken_) {
@@ -134,7 +138,7 @@ class DualPoint {
   }
 
   void try_scale(const std::vector<double>& point, double worst) {
-    const double scale = worst > 1 ? (1 - 1e-15) / worst : 1.0;
+    const double scale = worst > 1 ? (1 - T::scale_margin) / worst : 1.0;
     double value = -conjugate(point, scale);
     if (problem_.offset) {
       value += scale * rows_.product(point.data(), problem_.offset);
@@ -148,26 +152,27 @@ class DualPoint {
     rows_.for_each([&](std::size_t i) { dual_[i] = scale * point[i]; });
   }
 
-  // The columns whose product with the point is beyond their threshold, with these products.
-  void find_broken(const std::vector<double>& point, const Where& where, bool look) {
-    products_.resize(static_cast<std::size_t>(n_column_parts));
+  // The columns whose product with the point is beyond their threshold, with these products. scan: as at a new θ.
+  void find_broken(const std::vector<double>& point, const Where& where, bool scan) {
+    products_.resize(n_column_parts);
     for (auto& part : products_) part.clear();
     // Products are counted as large as rounding may make them elsewhere.
-    const double rounding = product_rounding * std::sqrt(rows_.product(point.data(), point.data()));
+    const double rounding =
+        Tuning::Screening::product_rounding * std::sqrt(rows_.product(point.data(), point.data()));
     const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = problem_.penalty.at(j);
       product += std::copysign(rounding * norm, product);
-      if (std::fabs(product) > penalty.l1) products_[static_cast<std::size_t>(part)].push_back({j, product});
+      if (std::fabs(product) > penalty.l1) products_[part].push_back({j, product});
     };
-    if (look) candidates_.look(point, where.w, where.room, where.found, visit);
-    else candidates_.visit_beyond(point, visit);
+    if (scan) candidates_.scan(point, where.w, where.max_proposals, where.scan, visit);
+    else candidates_.visit_violators(point, visit);
     broken_.clear();
     for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
   }
 
   std::vector<std::int32_t> unpenalised_of(const Where& where) const {
     std::vector<std::int32_t> features;
-    for (const Looked& entry : where.found.support) {
+    for (const ScannedColumn& entry : where.scan.support) {
       const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
       if (penalty.l1 == 0 && penalty.l2 == 0) features.push_back(entry.feature);
     }
@@ -208,33 +213,34 @@ class DualPoint {
     });
   }
 
-  // Projects onto the constraints of the intercept and the unpenalised columns, weighted as above: onto all of them
-  // at once, again for what rounding left; where there are very many, onto one after the other.
-  void keep_equalities(std::vector<double>& point, const Where& where, const std::vector<std::int32_t>& unpenalised) {
-    constexpr std::size_t many = 64;
-    if (unpenalised.size() > many) {
-      for (int round = 0; round < 50 && !keeps_equalities(point, unpenalised); ++round) {
+  // Projects onto the constraints of the intercept and the unpenalised columns, weighted as in project(): onto all of
+  // them jointly, and again for what rounding left, which would be missing from the proof; where there are very many,
+  // onto one after the other.
+  void project_equalities(std::vector<double>& point, const Where& where,
+                          const std::vector<std::int32_t>& unpenalised) {
+    if (unpenalised.size() > T::max_joint_equalities) {
+      for (int round = 0; round < T::single_rounds && !keeps_equalities(point, unpenalised); ++round) {
         for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
-        if (problem_.fit_intercept) project_together(point, where.root, {-1});
+        if (problem_.fit_intercept) project_jointly(point, where.root, {-1});
       }
       return;
     }
     std::vector<std::int32_t> together;
-    // Again for what rounding left: as much is missing from the proof.
-    for (int round = 0; round < 3 && (round == 0 || !keeps_equalities(point, unpenalised, 2e-15)); ++round) {
+    for (int round = 0; round < T::joint_rounds; ++round) {
+      if (round > 0 && keeps_equalities(point, unpenalised, T::equality_goal)) break;
       together.clear();
       if (problem_.fit_intercept) together.push_back(-1);
       for (std::int32_t feature : unpenalised) {
         if (limits_dual(problem_.penalty.at(feature), column_dot(view_, feature, point.data())))
           together.push_back(feature);
       }
-      project_together(point, where.root, together);
+      project_jointly(point, where.root, together);
     }
   }
 
   // θ −= D Aᵀ (A D Aᵀ)⁻¹ A θ, with D the curvatures and A these columns (-1: ones).
-  void project_together(std::vector<double>& point, const std::vector<float>& root,
-                        const std::vector<std::int32_t>& features) {
+  void project_jointly(std::vector<double>& point, const std::vector<float>& root,
+                       const std::vector<std::int32_t>& features) {
     const std::size_t k = features.size();
     const auto visit = [&](std::int32_t feature, auto&& f) {
       if (feature >= 0) view_.for_each_nonzero(feature, f);
@@ -242,25 +248,24 @@ class DualPoint {
         for (std::int32_t i = 0; i < view_.n_rows; ++i) f(i, 1.0);
     };
     const auto curvature = [&](std::int32_t i) {
-      const auto v = static_cast<double>(root[static_cast<std::size_t>(i)]);
+      const auto v = static_cast<double>(root[i]);
       return v * v;
     };
     std::vector<double> matrix(k * k), sums(k), spread(k > 1 ? point.size() : 0);
     for (std::size_t a = 0; a < k; ++a) {
       double own = 0;
       visit(features[a], [&](std::int32_t i, double x) {
-        sums[a] += x * point[static_cast<std::size_t>(i)];
+        sums[a] += x * point[i];
         own += curvature(i) * x * x;
-        if (k > 1) spread[static_cast<std::size_t>(i)] = curvature(i) * x;
+        if (k > 1) spread[i] = curvature(i) * x;
       });
       matrix[a * k + a] = own;
       for (std::size_t b = 0; b < a; ++b) {
-        visit(features[b],
-              [&](std::int32_t i, double x) { matrix[a * k + b] += spread[static_cast<std::size_t>(i)] * x; });
+        visit(features[b], [&](std::int32_t i, double x) { matrix[a * k + b] += spread[i] * x; });
       }
-      if (k > 1) visit(features[a], [&](std::int32_t i, double) { spread[static_cast<std::size_t>(i)] = 0; });
+      if (k > 1) visit(features[a], [&](std::int32_t i, double) { spread[i] = 0; });
     }
-    // LDLᵀ in place; what depends on the columns before it is left to them.
+    // LDLᵀ in place; a column that depends on those before it gets 0.
     for (std::size_t a = 0; a < k; ++a) {
       const double whole = matrix[a * k + a];
       for (std::size_t b = 0; b < a; ++b) {
@@ -269,7 +274,7 @@ class DualPoint {
         matrix[a * k + b] = matrix[b * k + b] > 0 ? matrix[a * k + b] / matrix[b * k + b] : 0.0;
         matrix[a * k + a] -= matrix[a * k + b] * matrix[a * k + b] * matrix[b * k + b];
       }
-      if (!(matrix[a * k + a] > 1e-13 * whole)) matrix[a * k + a] = 0;
+      if (!(matrix[a * k + a] > T::dependent_pivot * whole)) matrix[a * k + a] = 0;
     }
     for (std::size_t a = 0; a < k; ++a) {
       for (std::size_t b = 0; b < a; ++b) sums[a] -= matrix[a * k + b] * sums[b];
@@ -279,14 +284,13 @@ class DualPoint {
       for (std::size_t b = a + 1; b < k; ++b) sums[a] -= matrix[b * k + a] * sums[b];
     }
     for (std::size_t a = 0; a < k; ++a) {
-      visit(features[a],
-            [&](std::int32_t i, double x) { point[static_cast<std::size_t>(i)] -= sums[a] * curvature(i) * x; });
+      visit(features[a], [&](std::int32_t i, double x) { point[i] -= sums[a] * curvature(i) * x; });
     }
   }
 
   // By default to a tenth of what the check in certificate.py allows.
   bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
-                        double rounding = 1e-13) {
+                        double rounding = T::equality_rounding) {
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
     if (problem_.fit_intercept) {
       const double sum = rows_.sum(
@@ -317,13 +321,11 @@ class DualPoint {
         if (problem_.row_weights) {
           for (std::int64_t i = 0; i < count; ++i) {
             const double weight = problem_.row_weights[first + i];
-            u[static_cast<std::size_t>(i)] =
-                weight > 0 ? scale * point[static_cast<std::size_t>(first + i)] / weight : 0.0;
+            u[i] = weight > 0 ? scale * point[first + i] / weight : 0.0;
           }
         } else {
           const double all = scale * static_cast<double>(view_.n_rows);
-          for (std::int64_t i = 0; i < count; ++i)
-            u[static_cast<std::size_t>(i)] = all * point[static_cast<std::size_t>(first + i)];
+          for (std::int64_t i = 0; i < count; ++i) u[i] = all * point[first + i];
         }
         loss_kernels(problem_.loss).into_domain(problem_.y + first, u.data(), count, problem_.loss.delta);
         sum += f(first, count, u.data());
@@ -342,7 +344,7 @@ class DualPoint {
     std::array<double, 256> value;
     loss_kernels(problem_.loss).conjugates(problem_.y + first, u, count, problem_.loss.delta, value.data());
     double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[static_cast<std::size_t>(i)];
+    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[i];
     return sum;
   }
 

@@ -9,158 +9,164 @@ namespace blockgreedy {
 
 namespace {
 
-// What a part of a parallel product must at least touch, and how many there may be.
-constexpr std::int64_t part_work = 40000;
-constexpr std::int64_t max_parts = 64;
+using T = Tuning::Layout;
 
-std::int64_t parts_for(std::int64_t work) { return std::clamp<std::int64_t>(work / part_work, 1, max_parts); }
+std::int64_t parts_for(std::int64_t work) { return std::clamp<std::int64_t>(work / T::part_work, 1, T::max_parts); }
 
-// Blocks that a sweep works on side by side: enough for the threads that such a size is worth.
+// Blocks that a sweep works on side by side.
 std::int64_t blocks_for(std::int64_t n_nonzeros) {
-  if (n_nonzeros < 60000) return 1;
-  if (n_nonzeros < 2000000) return 2;
-  return n_nonzeros < 8000000 ? 4 : 8;  // more would not pay: each has a residual of its own
+  if (n_nonzeros < T::two_blocks) return 1;
+  if (n_nonzeros < T::four_blocks) return 2;
+  return n_nonzeros < T::eight_blocks ? 4 : 8;
 }
 
 }  // namespace
 
 std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_blocks) {
   n_nonzeros_ = 0;
-  for (const ModelColumn& column : columns) n_nonzeros_ += column.count;
-  // On tall data all threads share each column that would be too much of a block.
-  const std::int64_t longest = is_tall(n_rows_) ? std::max(2 * min_parallel_work, n_nonzeros_ / 32) : n_nonzeros_;
-  const auto is_short = [&](const ModelColumn& column) { return column.count <= longest; };
-  std::stable_partition(columns.begin(), columns.end(), is_short);
-  const auto n_short = static_cast<std::size_t>(std::count_if(columns.begin(), columns.end(), is_short));
-  first_wide_ = static_cast<std::int64_t>(n_short);
+  for (const SubproblemColumn& column : columns) n_nonzeros_ += column.count;
+  move_shared_to_end();
   if (n_blocks == 0) {
     std::int64_t in_blocks = 0;
-    for (std::int64_t k = 0; k < first_wide_; ++k) in_blocks += columns[static_cast<std::size_t>(k)].count;
+    for (std::int64_t k = 0; k < first_shared_; ++k) in_blocks += columns[k].count;
     n_blocks = blocks_for(in_blocks);
   }
-  n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(first_wide_, 1));
-  std::vector<std::int32_t> block(n_short);
-  if (n_blocks > 1) {
-    if (block_of != nullptr) {
-      for (std::size_t k = 0; k < block.size(); ++k) {
-        block[k] = columns[k].feature < 0 ? 0 : block_of[columns[k].feature] % static_cast<std::int32_t>(n_blocks);
-      }
-    } else {  // longest first to the lightest block
-      std::vector<std::int32_t> order(block.size());
-      std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-        return columns[static_cast<std::size_t>(a)].count > columns[static_cast<std::size_t>(b)].count;
-      });
-      std::vector<std::int64_t> load(static_cast<std::size_t>(n_blocks));
-      for (std::int32_t k : order) {
-        const auto lightest = std::min_element(load.begin(), load.end());
-        block[static_cast<std::size_t>(k)] = static_cast<std::int32_t>(lightest - load.begin());
-        *lightest += columns[static_cast<std::size_t>(k)].count + 4;
-      }
-    }
-    std::vector<ModelColumn> sorted;
-    sorted.reserve(columns.size());
-    block_starts_.assign(1, 0);
-    for (std::int32_t b = 0; b < n_blocks; ++b) {
-      for (std::size_t k = 0; k < block.size(); ++k) {
-        if (block[k] == b) sorted.push_back(columns[k]);
-      }
-      block_starts_.push_back(static_cast<std::int64_t>(sorted.size()));
-    }
-    sorted.insert(sorted.end(), columns.begin() + first_wide_, columns.end());
-    columns.swap(sorted);
-  } else {
-    block_starts_ = {0, first_wide_};
-  }
+  n_blocks = std::clamp<std::int64_t>(n_blocks, 1, std::max<std::int64_t>(first_shared_, 1));
+  if (n_blocks > 1) sort_into_blocks(choose_blocks(block_of, n_blocks), n_blocks);
+  else block_starts_ = {0, first_shared_};
   cut_rounds();
-  slice_starts_ = cut_by_work(columns.size(), n_nonzeros_, 4 * parts_for(n_nonzeros_),
+  slice_starts_ = cut_by_work(columns.size(), n_nonzeros_, T::slices_per_part * parts_for(n_nonzeros_),
                               [&](std::size_t k) { return columns[k].count; });
   std::int64_t at = 0;
-  for (ModelColumn& column : columns) {
+  for (SubproblemColumn& column : columns) {
     column.start = at;
     at += column.count;
   }
   if (capacity_ < n_nonzeros_) {
-    capacity_ = n_nonzeros_ + n_nonzeros_ / 4;
-    indices_.reset();  // nothing to carry over
+    capacity_ = n_nonzeros_ + n_nonzeros_ / T::growth_share;
+    indices_.reset();  // first: nothing is carried over
     values_.reset();
-    indices_.reset(new std::int32_t[static_cast<std::size_t>(capacity_)]);
-    values_.reset(new float[static_cast<std::size_t>(capacity_)]);
+    indices_.reset(new std::int32_t[capacity_]);
+    values_.reset(new float[capacity_]);
   }
   z_ = values_.get();
   stride_ = 0;
   return n_blocks;
 }
 
-bool Subproblem::compress(double passes, bool keep, const Gram::Reader& read) {
+// On tall data all threads share each column that would be too much of a block; these come last.
+void Subproblem::move_shared_to_end() {
+  const std::int64_t longest =
+      is_tall(n_rows_) ? std::max(2 * min_parallel_work, n_nonzeros_ / T::long_share) : n_nonzeros_;
+  const auto fits_block = [&](const SubproblemColumn& column) { return column.count <= longest; };
+  first_shared_ = std::stable_partition(columns.begin(), columns.end(), fits_block) - columns.begin();
+}
+
+// The block of each column that is not shared: the given one, or the longest columns first to the lightest block.
+std::vector<std::int32_t> Subproblem::choose_blocks(const std::int32_t* block_of, std::int64_t n_blocks) const {
+  std::vector<std::int32_t> block(static_cast<std::size_t>(first_shared_));
+  if (block_of != nullptr) {
+    for (std::size_t k = 0; k < block.size(); ++k) {
+      block[k] = columns[k].feature < 0 ? 0 : block_of[columns[k].feature] % static_cast<std::int32_t>(n_blocks);
+    }
+    return block;
+  }
+  std::vector<std::int32_t> order(block.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return columns[a].count > columns[b].count; });
+  std::vector<std::int64_t> load(static_cast<std::size_t>(n_blocks));
+  for (std::int32_t k : order) {
+    const auto lightest = std::min_element(load.begin(), load.end());
+    block[k] = static_cast<std::int32_t>(lightest - load.begin());
+    *lightest += columns[k].count + T::column_cost;
+  }
+  return block;
+}
+
+void Subproblem::sort_into_blocks(const std::vector<std::int32_t>& block, std::int64_t n_blocks) {
+  std::vector<SubproblemColumn> sorted;
+  sorted.reserve(columns.size());
+  block_starts_.assign(1, 0);
+  for (std::int32_t b = 0; b < n_blocks; ++b) {
+    for (std::size_t k = 0; k < block.size(); ++k) {
+      if (block[k] == b) sorted.push_back(columns[k]);
+    }
+    block_starts_.push_back(static_cast<std::int64_t>(sorted.size()));
+  }
+  sorted.insert(sorted.end(), columns.begin() + first_shared_, columns.end());
+  columns.swap(sorted);
+}
+
+bool Subproblem::use_cholesky_factor(double passes, bool keep, const Gram::Reader& read) {
   const auto m = static_cast<std::int64_t>(columns.size());
-  const bool dense = std::all_of(columns.begin(), columns.end(), [](const ModelColumn& c) { return c.dense; });
-  if (!dense || 4 * m > n_rows_) return false;  // the products must stay small beside the columns
+  const bool dense = std::all_of(columns.begin(), columns.end(), [](const SubproblemColumn& c) { return c.dense; });
+  if (!dense || T::gram_rows_per_column * m > n_rows_) return false;
   std::vector<std::int32_t> features(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) features[k] = columns[k].feature;
-  const double per_entry = m * n_rows_ > 1 << 20 ? 0.4 : 0.15;  // nanoseconds, as in gram.cpp; caches hold the small
+  const double per_entry = m * n_rows_ > T::cached_entries ? T::uncached_ns : T::cached_ns;
   const double saved = passes * per_entry * static_cast<double>(m * (n_rows_ - m / 2));
   if (gram_.plan(features, n_rows_, keep) > saved) return false;
-  factor_.resize(static_cast<std::size_t>(m * (m + 1) / 2));
+  factor_.resize(m * (m + 1) / 2);
   gram_.factor(read, factor_.data());
   z_ = factor_.data();
   stride_ = 0;
   for (std::int64_t k = 0; k < m; ++k) {
-    ModelColumn& column = columns[static_cast<std::size_t>(k)];
+    SubproblemColumn& column = columns[k];
     column.start = k * (k + 1) / 2;
     column.count = k + 1;
     column.curvature = gram_.product(k, k);
   }
   set_rows(m);
-  first_wide_ = m;
+  first_shared_ = m;
   block_starts_ = {0, m};
   n_rounds_ = 1;
   return true;
 }
 
-void Subproblem::take_products(const KeptProducts& products) {
+void Subproblem::use_products(const KeptProducts& products) {
   const auto m = static_cast<std::int64_t>(columns.size());
   z_ = products.data();
   stride_ = products.start(1);
   for (std::size_t k = 0; k < columns.size(); ++k) {
-    const std::int32_t place = products.places()[k];
-    columns[k].start = products.start(place);
+    const std::int32_t slot = products.slots()[k];
+    columns[k].start = products.start(slot);
     columns[k].count = products.size();
     columns[k].dense = true;
-    columns[k].curvature = static_cast<double>(z_[columns[k].start + place]);
+    columns[k].curvature = static_cast<double>(z_[columns[k].start + slot]);
   }
   set_rows(products.size());
-  first_wide_ = m;
+  first_shared_ = m;
   block_starts_ = {0, m};
   n_rounds_ = 1;
 }
 
-// Blocks meet several times in a sweep, so that a residual is never stale for long. A meeting costs a few passes over
-// the rows per block.
+// Blocks are joined several times in a sweep (a round each), so that no private residual is stale for long. Joining
+// costs a few passes over the rows per block.
 void Subproblem::cut_rounds() {
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
-  n_rounds_ =
-      n_blocks == 1 ? 1 : std::clamp<std::int64_t>(n_nonzeros_ / (n_rows_ * n_blocks), 1, n_blocks == 2 ? 4 : 8);
+  n_rounds_ = n_blocks == 1 ? 1
+                            : std::clamp<std::int64_t>(n_nonzeros_ / (n_rows_ * n_blocks), 1,
+                                                       n_blocks == 2 ? T::max_rounds_of_two : T::max_rounds);
   run_starts_.clear();
   for (std::int64_t b = 0; b < n_blocks; ++b) {
-    const auto first = block_starts_[static_cast<std::size_t>(b)],
-               last = block_starts_[static_cast<std::size_t>(b) + 1];
+    const auto first = block_starts_[b], last = block_starts_[b + 1];
     std::int64_t total = 0, done = 0;
-    for (std::int64_t k = first; k < last; ++k) total += columns[static_cast<std::size_t>(k)].count;
+    for (std::int64_t k = first; k < last; ++k) total += columns[k].count;
     run_starts_.push_back(first);
     std::int64_t k = first;
     for (std::int64_t round = 1; round < n_rounds_; ++round) {
-      while (k < last && done < total * round / n_rounds_) done += columns[static_cast<std::size_t>(k++)].count;
+      while (k < last && done < total * round / n_rounds_) done += columns[k++].count;
       run_starts_.push_back(k);
     }
   }
-  run_starts_.push_back(first_wide_);
+  run_starts_.push_back(first_shared_);
 }
 
 void Subproblem::reset() {
   fill_rows(Zd_);
   n_nonzeros_ = 0;
-  for (ModelColumn& column : columns) {
+  for (SubproblemColumn& column : columns) {
     column.point = column.weight;
     n_nonzeros_ += column.count;
   }
@@ -172,13 +178,13 @@ void Subproblem::reset() {
 
 void Subproblem::cut(Subset& subset) const {
   subset.work = 0;
-  for (std::int32_t k : subset.members) subset.work += columns[static_cast<std::size_t>(k)].count;
+  for (std::int32_t k : subset.members) subset.work += columns[k].count;
   std::int64_t n_parts = parts_for(subset.work);
   // Without slabs every part has a private sum over all rows, which must not cost more than the part.
-  if (slab_starts_.empty()) n_parts = std::clamp<std::int64_t>(subset.work / (10 * n_rows_), 1, n_parts);
-  subset.cuts = cut_by_work(subset.members.size(), subset.work, n_parts, [&](std::size_t k) {
-    return columns[static_cast<std::size_t>(subset.members[k])].count;
-  });
+  if (slab_starts_.empty())
+    n_parts = std::clamp<std::int64_t>(subset.work / (T::rows_per_private_sum * n_rows_), 1, n_parts);
+  subset.cuts = cut_by_work(subset.members.size(), subset.work, n_parts,
+                            [&](std::size_t k) { return columns[subset.members[k]].count; });
 }
 
 void Subproblem::cut_slabs() {
@@ -189,13 +195,13 @@ void Subproblem::cut_slabs() {
   const auto m = static_cast<std::int64_t>(columns.size());
   team_.for_work(64, n_nonzeros_, [&](std::int64_t part) {
     for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
-      const ModelColumn& column = columns[static_cast<std::size_t>(k)];
+      const SubproblemColumn& column = columns[k];
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
-      const std::int32_t *end = column.at + column.count, *at = column.at;
+      const std::int32_t *end = column.rows + column.count, *at = column.rows;
       for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
         const std::int64_t row = slab == n_slabs ? n_rows_ : rows_.slices().begin(slab);
         if (!column.dense) at = std::lower_bound(at, end, static_cast<std::int32_t>(row));
-        starts[slab] = column.dense ? row : at - column.at;
+        starts[slab] = column.dense ? row : at - column.rows;
       }
     }
   });
@@ -211,45 +217,44 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
     const std::int64_t count = starts[1] - starts[0];
     if (count == 0 || p[k] == 0) continue;
     const auto step = static_cast<float>(p[k]);
-    const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+    const SubproblemColumn& column = columns[member];
     const float* z = z_ + column.start + starts[0];
     if (column.dense) kernels().float_dense_axpy(z, step, q + rows_.slices().begin(slab), count);
-    else kernels().float_axpy(column.at + starts[0], z, count, step, q);
+    else kernels().float_axpy(column.rows + starts[0], z, count, step, q);
   }
 }
 
 // q = Σ p_k z_k
 void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q) {
   nonzeros_touched += subset.work;
-  q.resize(static_cast<std::size_t>(n_rows_));
+  q.resize(n_rows_);
   if (!slab_starts_.empty()) {
     team_.for_work(rows_.slices().count(), subset.work,
                    [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
     return;
   }
   const auto n_parts = static_cast<std::int64_t>(subset.cuts.size()) - 1;
-  if (static_cast<std::int64_t>(private_.size()) < n_parts) private_.resize(static_cast<std::size_t>(n_parts));
+  if (static_cast<std::int64_t>(private_sums_.size()) < n_parts) private_sums_.resize(n_parts);
   team_.for_work(n_parts, subset.work, [&](std::int64_t part) {
     const auto at = static_cast<std::size_t>(part);
-    std::vector<float>& sum = part == 0 ? q : private_[at];
+    std::vector<float>& sum = part == 0 ? q : private_sums_[at];
     sum.assign(static_cast<std::size_t>(n_rows_), 0.0F);
     for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
-      if (p[k] != 0) add(columns[static_cast<std::size_t>(subset.members[k])], p[k], sum.data());
+      if (p[k] != 0) add(columns[subset.members[k]], p[k], sum.data());
     }
   });
   if (n_parts == 1) return;
   team_.for_work(rows_.slices().count(), n_rows_ * n_parts, [&](std::int64_t slice) {
     const std::int64_t first = rows_.slices().begin(slice), count = rows_.slices().end(slice) - first;
     for (std::int64_t part = 1; part < n_parts; ++part) {
-      kernels().float_dense_axpy(private_[static_cast<std::size_t>(part)].data() + first, 1.0F, q.data() + first,
-                                 count);
+      kernels().float_dense_axpy(private_sums_[part].data() + first, 1.0F, q.data() + first, count);
     }
   });
 }
 
 // out_k = z_k·(Σ p_l z_l); q is scratch.
-void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::vector<float>& q,
-                       std::vector<double>& out) {
+void Subproblem::hessian_product(const Subset& subset, const std::vector<double>& p, std::vector<float>& q,
+                                 std::vector<double>& out) {
   const std::size_t m = subset.members.size();
   if (slab_starts_.empty()) {
     forward(subset, p, q);
@@ -257,14 +262,14 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
     team_.for_work(static_cast<std::int64_t>(subset.cuts.size()) - 1, subset.work, [&](std::int64_t part) {
       const auto at = static_cast<std::size_t>(part);
       for (std::size_t k = subset.cuts[at]; k < subset.cuts[at + 1]; ++k) {
-        out[k] = product(columns[static_cast<std::size_t>(subset.members[k])], q.data());
+        out[k] = product(columns[subset.members[k]], q.data());
       }
     });
     return;
   }
   nonzeros_touched += 2 * subset.work;
   const std::int64_t n_slabs = rows_.slices().count();
-  q.resize(static_cast<std::size_t>(n_rows_));
+  q.resize(n_rows_);
   slab_products_.resize(m * static_cast<std::size_t>(n_slabs));
   team_.for_work(n_slabs, subset.work, [&](std::int64_t slab) {
     add_slab(subset, p, slab, q.data());
@@ -273,11 +278,11 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
       const std::int32_t member = subset.members[k];
       const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
       const std::int64_t count = starts[1] - starts[0];
-      const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+      const SubproblemColumn& column = columns[member];
       const float* z = z_ + column.start + starts[0];
       if (count == 0) products[k] = 0;
       else if (column.dense) products[k] = kernels().float_dense_dot(z, q.data() + rows_.slices().begin(slab), count);
-      else products[k] = kernels().float_dot(column.at + starts[0], z, count, q.data());
+      else products[k] = kernels().float_dot(column.rows + starts[0], z, count, q.data());
     }
   });
   std::fill(out.begin(), out.end(), 0.0);
@@ -288,7 +293,7 @@ void Subproblem::curve(const Subset& subset, const std::vector<double>& p, std::
 
 // v = 0
 void Subproblem::fill_rows(std::vector<float>& v) {
-  v.resize(static_cast<std::size_t>(n_rows_));
+  v.resize(n_rows_);
   team_.for_work(rows_.slices().count(), n_rows_, [&](std::int64_t slice) {
     std::fill(v.begin() + rows_.slices().begin(slice), v.begin() + rows_.slices().end(slice), 0.0F);
   });
@@ -303,7 +308,7 @@ void Subproblem::add_rows(const std::vector<float>& u, double factor, std::vecto
   });
 }
 
-double Subproblem::worst_outside() {
+double Subproblem::largest_violation_at_zero() {
   Subset rest;
   for (std::size_t k = 0; k < columns.size(); ++k) {
     if (columns[k].point == 0 && columns[k].penalty.l1 > 0) rest.members.push_back(static_cast<std::int32_t>(k));
@@ -312,10 +317,9 @@ double Subproblem::worst_outside() {
   nonzeros_touched += rest.work;
   std::vector<double> excess(rest.members.size());
   team_.for_work(static_cast<std::int64_t>(rest.cuts.size()) - 1, rest.work, [&](std::int64_t part) {
-    for (std::size_t k = rest.cuts[static_cast<std::size_t>(part)]; k < rest.cuts[static_cast<std::size_t>(part) + 1];
-         ++k) {
-      const ModelColumn& column = columns[static_cast<std::size_t>(rest.members[k])];
-      const double grad = column.grad + product(column, Zd_.data()) + column.extra * column.step();
+    for (std::size_t k = rest.cuts[part]; k < rest.cuts[part + 1]; ++k) {
+      const SubproblemColumn& column = columns[rest.members[k]];
+      const double grad = column.grad + product(column, Zd_.data()) + column.dropped_curvature * column.step();
       const double slack = std::min(column.penalty.upper > 0 ? column.penalty.l1 + grad : infinity,
                                     column.penalty.lower < 0 ? column.penalty.l1 - grad : infinity);
       excess[k] = -slack / column.penalty.l1;
@@ -324,9 +328,9 @@ double Subproblem::worst_outside() {
   return excess.empty() ? 0.0 : *std::max_element(excess.begin(), excess.end());
 }
 
-double Subproblem::linear_change() const {
+double linear_change(const std::vector<SubproblemColumn>& columns) {
   double sum = 0;
-  for (const ModelColumn& column : columns) {
+  for (const SubproblemColumn& column : columns) {
     if (column.point != column.weight) {
       sum += column.grad * (column.point - column.weight) + column.penalty_change(column.weight, column.point);
     }

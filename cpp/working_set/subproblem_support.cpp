@@ -1,4 +1,4 @@
-// The model on its support: conjugate gradients, and what becomes of coordinates that change their sign.
+// The subproblem on its support: conjugate gradients, and what becomes of coordinates that change their sign.
 #include "working_set/subproblem.hpp"
 
 #include <algorithm>
@@ -10,41 +10,54 @@ namespace blockgreedy {
 
 namespace {
 
-// How often conjugate gradients go on after signs changed.
-constexpr int max_clips = 3;
+using T = Tuning::ConjugateGradients;
 
 }  // namespace
 
-double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy, double enough) {
-  Direction direction = conjugate_gradients(max_iterations, stop, accuracy, enough);
+double Subproblem::solve_on_support(int max_iterations, double stop, double accuracy, double negligible) {
+  Direction direction = conjugate_gradients(max_iterations, stop, accuracy, negligible);
   if (direction.support.members.empty()) return 0;
   const Direction first = direction;
   old_points_.resize(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) old_points_[k] = columns[k].point;
-  // Where coordinates changed sign they are set to zero, and the others have to make up for it: columns that are much
-  // alike move far against each other.
+  // Coordinates that change sign are set to zero, and the others are solved for again: nearly parallel columns move
+  // far in opposite directions, and clipping one of them alone would leave the other there.
   double change = 0;
-  for (int round = 0; round < max_clips && direction.trusted; ++round) {
+  for (int round = 0; round < T::max_clips && direction.trusted; ++round) {
     const bool clipped = clip(direction);
     const double own = change_of(direction);
     change += own;
-    if (change <= (clipped || round > 0 ? -0.25 * first.decrease : 0.0)) {
-      take(direction);
+    if (change <= (clipped || round > 0 ? -T::min_kept_decrease * first.decrease : 0.0)) {
+      apply(direction);
       return -change;
     }
-    if (!clipped || round + 1 == max_clips || own > 100 * first.decrease) break;
-    take(direction);
-    direction = conjugate_gradients(max_iterations, stop, accuracy, enough);
+    if (!clipped || round + 1 == T::max_clips || own > T::hopeless_increase * first.decrease) break;
+    apply(direction);
+    direction = conjugate_gradients(max_iterations, stop, accuracy, negligible);
     if (direction.support.members.empty()) break;
   }
-  recall();
+  restore_points();
   direction = first;
   forward(direction.support, direction.x, Zx_);
-  return search_kinks(direction);
+  return minimise_along(direction);
+}
+
+// The linear system on the support at the present points: A x = r, A = ZᵀZ + diagonal.
+void Subproblem::set_up_system(const Subset& support, std::vector<double>& r, std::vector<double>& inverse_diagonal) {
+  nonzeros_touched += support.work;
+  team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
+    const auto at = static_cast<std::size_t>(part);
+    for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
+      const SubproblemColumn& column = columns[support.members[k]];
+      r[k] = -(column.grad + product(column, Zd_.data()) + column.dropped_curvature * column.step() +
+               column.smooth_gradient());
+      inverse_diagonal[k] = 1.0 / (column.curvature + column.penalty.l2);
+    }
+  });
 }
 
 Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double stop, double accuracy,
-                                                      double enough) {
+                                                      double negligible) {
   Direction direction;
   Subset& support = direction.support;
   for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -58,38 +71,26 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
   x.assign(m, 0.0);
   fill_rows(Zx_);
   std::vector<double> r(m), scaled(m), p(m), Ap(m), inverse(m);
-  nonzeros_touched += support.work;
-  team_.for_work(static_cast<std::int64_t>(support.cuts.size()) - 1, support.work, [&](std::int64_t part) {
-    const auto at = static_cast<std::size_t>(part);
-    for (std::size_t k = support.cuts[at]; k < support.cuts[at + 1]; ++k) {
-      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-      r[k] = -(column.grad + product(column, Zd_.data()) + column.extra * column.step() + column.smooth_gradient());
-      inverse[k] = 1.0 / (column.curvature + column.penalty.l2);
-    }
-  });
+  set_up_system(support, r, inverse);
   if (accuracy < infinity && largest_excess(support, r) <= accuracy) {  // nothing to do
     support.members.clear();
     return direction;
   }
-  // Pairs are worth their cost only beside long columns.
-  const std::size_t pairs = static_cast<std::size_t>(support.work) / (8 * m);
-  memory_.restrict(subset, pairs < 8 ? 0 : pairs);
+  const std::size_t pairs = static_cast<std::size_t>(support.work) / (T::cost_of_pair * m);
+  memory_.restrict(subset, pairs < T::min_pairs ? 0 : pairs);
   memory_.apply(r, inverse, scaled);
   double rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
   p = scaled;
   const std::vector<double> start = r;
   for (int iteration = 0; iteration < max_iterations && rz > 0 && !team_.poll(); ++iteration) {
     ++cg_iterations;
-    curve(support, p, q_, Ap);
-    for (std::size_t k = 0; k < m; ++k) {
-      const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-      Ap[k] += (column.extra + column.penalty.l2) * p[k];
-    }
+    hessian_product(support, p, q_, Ap);
+    for (std::size_t k = 0; k < m; ++k) Ap[k] += columns[subset[k]].ridge() * p[k];
     const double pAp = std::inner_product(p.begin(), p.end(), Ap.begin(), 0.0);
     if (!(pAp > 0)) break;
     double diagonal = 0;
     for (std::size_t k = 0; k < m; ++k) diagonal += p[k] * p[k] / inverse[k];
-    const bool singular = pAp <= 1e-6 * diagonal;  // float32 knows no better
+    const bool singular = pAp <= T::singular * diagonal;
     if (!singular) memory_.add(subset, p, Ap);
     const double length = rz / pAp;
     for (std::size_t k = 0; k < m; ++k) {
@@ -99,23 +100,28 @@ Subproblem::Direction Subproblem::conjugate_gradients(int max_iterations, double
     add_rows(q_, length, Zx_);
     const double decrease = 0.5 * length * rz;
     direction.decrease += decrease;
-    if (singular ||
-        (decrease <= std::max(stop * direction.decrease, enough) && largest_excess(support, r) <= accuracy))
-      break;
+    if (singular) break;
+    if (decrease <= std::max(stop * direction.decrease, negligible) && largest_excess(support, r) <= accuracy) break;
     memory_.apply(r, inverse, scaled);
     const double new_rz = std::inner_product(r.begin(), r.end(), scaled.begin(), 0.0);
     const double ratio = new_rz / rz;
     for (std::size_t k = 0; k < m; ++k) p[k] = scaled[k] + ratio * p[k];
     rz = new_rz;
   }
-  // Where the system is nearly singular float32 loses count, and nothing but the kinks stops the direction.
-  double promised = -0.5 * along(direction, Zx_);
-  for (std::size_t k = 0; k < m; ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
-    promised += x[k] * (start[k] - 0.5 * (column.extra + column.penalty.l2) * x[k]);
-  }
-  direction.trusted = std::fabs(promised - direction.decrease) <= 0.1 * direction.decrease;
+  // On nearly singular systems rounding in float32 makes the recursion wrong.
+  const double recomputed = decrease_along(direction, start);
+  direction.trusted = std::fabs(recomputed - direction.decrease) <= T::agreement * direction.decrease;
   return direction;
+}
+
+// r·x − ½ x·A x, for the residual r at x = 0.
+double Subproblem::decrease_along(const Direction& direction, const std::vector<double>& r) const {
+  double decrease = -0.5 * product_along(direction, Zx_);
+  for (std::size_t k = 0; k < direction.x.size(); ++k) {
+    const SubproblemColumn& column = columns[direction.support.members[k]];
+    decrease += direction.x[k] * (r[k] - 0.5 * column.ridge() * direction.x[k]);
+  }
+  return decrease;
 }
 
 // The direction, but to zero where it changes a sign, and to the bound where it leaves the bounds. True if that made
@@ -125,7 +131,7 @@ bool Subproblem::clip(Direction& direction) {
   std::vector<double> correction;
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
     const std::int32_t member = direction.support.members[k];
-    const ModelColumn& column = columns[static_cast<std::size_t>(member)];
+    const SubproblemColumn& column = columns[member];
     double to = column.point + direction.x[k];
     if (column.penalty.l1 > 0 && to * column.point <= 0) to = 0;
     to = std::clamp(to, column.penalty.lower, column.penalty.upper);
@@ -142,7 +148,7 @@ bool Subproblem::clip(Direction& direction) {
   return true;
 }
 
-double Subproblem::along(const Direction& direction, const std::vector<float>& v) const {
+double Subproblem::product_along(const Direction& direction, const std::vector<float>& v) const {
   if (stride_ == 0) {
     return rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
       return kernels().float_dense_dot(Zx_.data() + begin, v.data() + begin, end - begin);
@@ -150,32 +156,32 @@ double Subproblem::along(const Direction& direction, const std::vector<float>& v
   }
   double sum = 0;
   for (std::size_t k = 0; k < direction.x.size(); ++k)
-    sum += direction.x[k] * product(columns[static_cast<std::size_t>(direction.support.members[k])], v.data());
+    sum += direction.x[k] * product(columns[direction.support.members[k]], v.data());
   return sum;
 }
 
-// What the whole direction changes in the model.
+// The change of the subproblem's objective along the whole direction.
 double Subproblem::change_of(const Direction& direction) {
-  double change = along(direction, Zd_) + 0.5 * along(direction, Zx_);
+  double change = product_along(direction, Zd_) + 0.5 * product_along(direction, Zx_);
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(direction.support.members[k])];
+    const SubproblemColumn& column = columns[direction.support.members[k]];
     const double x = direction.x[k];
-    change += (column.grad + column.extra * (column.step() + 0.5 * x)) * x +
+    change += (column.grad + column.dropped_curvature * (column.step() + 0.5 * x)) * x +
               column.penalty_change(column.point, column.point + x);
   }
   return change;
 }
 
-void Subproblem::take(const Direction& direction) {
+void Subproblem::apply(const Direction& direction) {
   for (std::size_t k = 0; k < direction.x.size(); ++k) {
-    double& point = columns[static_cast<std::size_t>(direction.support.members[k])].point;
+    double& point = columns[direction.support.members[k]].point;
     point = direction.x[k] == -point ? 0.0 : point + direction.x[k];
   }
   add_rows(Zx_, 1.0, Zd_);
 }
 
-// Back to the points in old_points_.
-void Subproblem::recall() {
+// Returns to the points in old_points_.
+void Subproblem::restore_points() {
   Subset moved;
   std::vector<double> back;
   for (std::size_t k = 0; k < columns.size(); ++k) {
@@ -190,12 +196,11 @@ void Subproblem::recall() {
   add_rows(q_, 1.0, Zd_);
 }
 
-// The exact minimum along the direction: between the points where a coordinate reaches zero or a bound the model is
-// quadratic.
-double Subproblem::search_kinks(Direction& direction) {
+// The exact minimum along the direction: piecewise quadratic between the kinks, where a coordinate reaches zero.
+double Subproblem::minimise_along(Direction& direction) {
   std::vector<double>& x = direction.x;
   const std::vector<std::int32_t>& subset = direction.support.members;
-  double slope = along(direction, Zd_), curvature = along(direction, Zx_);
+  double slope = product_along(direction, Zd_), curvature = product_along(direction, Zx_);
   struct Kink {
     double at;
     std::size_t k;
@@ -203,10 +208,10 @@ double Subproblem::search_kinks(Direction& direction) {
   std::vector<Kink> kinks;
   double limit = infinity;
   for (std::size_t k = 0; k < x.size(); ++k) {
-    const ModelColumn& column = columns[static_cast<std::size_t>(subset[k])];
+    const SubproblemColumn& column = columns[subset[k]];
     const CoordinatePenalty& penalty = column.penalty;
-    slope += x[k] * (column.grad + column.extra * column.step() + column.smooth_gradient());
-    curvature += (penalty.l2 + column.extra) * x[k] * x[k];
+    slope += x[k] * (column.grad + column.dropped_curvature * column.step() + column.smooth_gradient());
+    curvature += (penalty.l2 + column.dropped_curvature) * x[k] * x[k];
     if (x[k] == 0) continue;
     limit = std::min(limit, (x[k] > 0 ? penalty.upper - column.point : penalty.lower - column.point) / x[k]);
     if (penalty.l1 > 0 && x[k] * column.point < 0) kinks.push_back({-column.point / x[k], k});
@@ -223,25 +228,25 @@ double Subproblem::search_kinks(Direction& direction) {
     }
     slope += (next - at) * curvature;
     const std::size_t k = kinks[i].k;
-    slope += 2 * columns[static_cast<std::size_t>(subset[k])].penalty.l1 * std::fabs(x[k]);
+    slope += 2 * columns[subset[k]].penalty.l1 * std::fabs(x[k]);
     at = next;
   }
   if (!(length > 0) || !std::isfinite(length)) return 0;
   for (double& v : x) v *= length;
   for (const Kink& kink : kinks) {
-    if (kink.at == length) x[kink.k] = -columns[static_cast<std::size_t>(subset[kink.k])].point;
+    if (kink.at == length) x[kink.k] = -columns[subset[kink.k]].point;
   }
   add_rows(Zx_, length - 1, Zx_);
   const double change = change_of(direction);
   if (!(change < 0)) return 0;
-  take(direction);
+  apply(direction);
   return -change;
 }
 
 double Subproblem::largest_excess(const Subset& subset, const std::vector<double>& r) const {
   double largest = 0;
   for (std::size_t k = 0; k < r.size(); ++k) {
-    const double l1 = columns[static_cast<std::size_t>(subset.members[k])].penalty.l1;
+    const double l1 = columns[subset.members[k]].penalty.l1;
     if (l1 > 0) largest = std::max(largest, std::fabs(r[k]) / l1);
   }
   return largest;

@@ -1,7 +1,7 @@
 // The default solver: proximal Newton steps on a greedily chosen working set.
 //
-//   gradients of the columns that may matter  →  working set: the support and the best proposals
-//   →  quadratic model on it (subproblem.hpp)  →  line search on the true objective  →  duality gap
+//   gradients of the columns that may violate their optimality condition  →  working set: the support and the best
+//   proposals  →  quadratic subproblem on it  →  line search on the true objective  →  duality gap
 //
 // The objective never rises. Results depend on the number of blocks and slices, not on threads.
 #pragma once
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "math/core_problem.hpp"
+#include "working_set/iterate.hpp"
 
 namespace blockgreedy {
 
@@ -36,14 +37,14 @@ struct Verdict {
   double dual_value;  // −∞ if a constraint is broken
 };
 
-class WorkingSet {
+class WorkingSet : public Iterate {
  public:
   virtual ~WorkingSet() = default;
 
   // Takes `w` (n_cols, zero or a starting point) as its weights, in place.
   virtual void start(double* w, double intercept) = 0;
-  // The problem's alpha has fallen since it had this penalty, and l2 may have; weights, predictions and what is known
-  // of the columns stay.
+  // The problem's alpha has fallen since it had this penalty, and l2 may have. Weights and predictions are carried
+  // over.
   virtual void alpha_fell(const Penalty& before) = 0;
   // One outer iteration; false if no step lowers the objective any more.
   virtual bool step() = 0;
@@ -54,16 +55,13 @@ class WorkingSet {
   virtual Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double intercept) = 0;
   virtual const std::vector<double>& predictions() const = 0;
 
-  double intercept = 0, objective = 0, dual_value = 0;
-  double penalty = 0;  // what it adds to the objective
-  double f_null = 0, step_size = 0;
-  double enough = 0;          // a gap of this is what was asked for
+  double dual_value = 0, f_null = 0;
+  double enough = 0;          // the duality gap at which the solve may end
   bool out_of_range = false;  // start: a column is too large or too small for float32, and nothing was done
   std::int64_t n_blocks = 0;
-  std::vector<std::int32_t> support;  // features with a weight that is not 0, ascending
   std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
   std::int64_t n_cg = 0, n_candidates = 0;
-  std::int64_t n_models_by_products = 0;  // quadratic models made of products that were kept from earlier alphas
+  std::int64_t n_models_by_products = 0;  // subproblems made of products that were kept from earlier alphas
   std::vector<double> dual;
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
 };

@@ -21,10 +21,11 @@ from blockgreedy.cli.outputs import Outputs
 from blockgreedy.cli.shell import Results, app, fail, failures, option, takes
 from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data import Dataset
+from blockgreedy.partitions.bounds import Bound
 from blockgreedy.partitions.diagnose import BlockDiagnosis, Diagnosis
 from blockgreedy.partitions.diagnose import diagnose as diagnose_blocks
 from blockgreedy.partitions.partition import make_partition
-from blockgreedy.partitions.theory import BUDGET, Bound
+from blockgreedy.partitions.theory import BUDGET
 
 _KINDS = ",".join(kind for kind in PARTITION_KINDS if kind != "contiguous")
 _SIGNS = {"upper": "≤", "lower": "≥", "exact": "="}

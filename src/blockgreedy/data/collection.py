@@ -14,9 +14,16 @@ _COMPRESSED = (".bz2", ".xz", ".gz")
 class PublicSet:
     """A file of the LIBSVM collection of data sets.
 
-    n_samples, n_features : as published; a test set has the number of features of its training set
-    nonzeros : as published in papers, or None
-    checksum : ``algorithm:digest`` from a public source, or None. The collection itself publishes none.
+    Attributes
+    ----------
+    name, url : str
+        Its key in ``SETS``, and where it is fetched from.
+    n_samples, n_features : int
+        As published; a test set has the number of features of its training set.
+    nonzeros : int or None
+        As published in papers.
+    checksum : str or None
+        ``algorithm:digest`` from a public source. The collection itself publishes none.
     """
 
     name: str

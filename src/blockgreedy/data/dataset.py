@@ -25,14 +25,31 @@ _SHOWN = 10  # names, in a notebook
 class Dataset(LabelledDesign):
     """A design matrix with one label per row.
 
-    X : sparse or dense matrix, shape (n_samples, n_features)
-    y : array of numbers or strings, shape (n_samples,)
-    feature_names : array of strings, shape (n_features,), or None
-    name : a name of the data set, for tables and figures
-    index_base : for svmlight text: the index of its first feature, 0 or 1
-    encoding : for a table: how its columns became features
-    labelled : False if the file had no labels; y is then all 0
-    code_columns : for a table: columns used as numbers whose values look like codes of categories
+    Attributes
+    ----------
+    X : sparse matrix or ndarray of shape (n_samples, n_features)
+        The design matrix.
+    y : ndarray of shape (n_samples,)
+        Labels: numbers or text.
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns, as text.
+    name : str
+        A name of the data set, for tables and figures.
+    index_base : int or None
+        Of svmlight text: the index of its first feature, 0 or 1.
+    encoding : Encoding or None
+        Of a table: how its columns became features.
+    labelled : bool
+        False if the file had no labels; y is then all 0.
+    code_columns : tuple of str
+        Of a table: columns used as numbers whose values look like codes of categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import blockgreedy as bg
+    >>> bg.Dataset(np.eye(3), np.array([1, -1, 1]), name="tiny")
+    Dataset('tiny', 3 x 3, 3 nonzeros, float64, y {-1: 1, 1: 2})
     """
 
     X: Any

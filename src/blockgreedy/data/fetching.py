@@ -33,9 +33,12 @@ def fetch(name: str, *, folder: str | os.PathLike[str] | None = None, progress: 
 
     Parameters
     ----------
-    name : a key of ``SETS``; ``blockgreedy data fetch --list`` shows them.
-    folder : the cache; by default ``BLOCKGREEDY_CACHE``, or the system's place for caches.
-    progress : show a bar; by default on a terminal.
+    name : str
+        A key of ``SETS``; ``blockgreedy data fetch --list`` shows them.
+    folder : str or Path, optional
+        The cache; by default ``BLOCKGREEDY_CACHE``, or the system's place for caches.
+    progress : bool, optional
+        Show a bar; by default on a terminal.
     """
     entry = _known(name)
     place = cache_folder(folder)

@@ -38,39 +38,41 @@ def load(
     cache: bool = False,
     n_threads: int | None = None,
 ) -> Dataset:
-    """Read a dataset from a file, whose extension determines the format.
+    """Read a dataset from a file, whose suffix determines the format.
 
-    ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file.
-    ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text, also compressed (``.gz``, ``.bz2``, ``.xz``,
-    ``.zst``), read by all threads.
-    ``.parquet``, ``.arrow``, ``.feather``, ``.csv`` (``.csv.gz`` …): a table. Numbers and booleans are a feature per
-    column; columns of text (also dictionary-encoded text) are one-hot encoded as a sparse matrix, a feature
-    ``column=value`` per value. A missing category (in a CSV: an empty field, NA …) is encoded as all zeros; a missing
-    number is an error unless ``fill`` is given.
-    ``.mtx`` (MatrixMarket) and ``.npy`` (dense): a matrix, with the labels in a separate file.
+    ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file. ``.svm``,
+    ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text. ``.parquet``, ``.arrow``, ``.feather``, ``.csv``: a table;
+    text is one-hot encoded. ``.mtx`` (MatrixMarket), ``.npy`` (dense): a matrix, with the labels in another file.
+    Text may be compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``). The page "Data formats" says more.
 
     Parameters
     ----------
-    target : tables: the column of labels (default: the one named y, label, target or class);
-        ``.mtx`` and ``.npy``: a file of labels, ``.npy`` or text with one number per line.
-    categorical : tables: columns of numbers to encode as categories too: a list, or text such as ``"site,hour"``.
-        A pattern such as ``"site_*"`` matches several columns; ``"all"`` means all columns whose values are text,
-        booleans or whole numbers.
-    drop : tables: columns to leave out, given in the same way.
-    fill : tables: replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column, or different values
-        for columns: ``"price=0,age=median"`` or a dict. The encoding stores the values.
-    cross : tables: crosses of columns of categories, with a feature for each combination that occurs:
-        ``"site,hour"``, a list of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
-    min_count : tables: categories and combinations that occur in fewer rows have no feature.
-    encoding : tables: the ``Dataset.encoding`` of an earlier table, to encode this one in the same way; categories
-        and combinations without a feature in it are encoded as all zeros.
-    labelled : False accepts a table or matrix without labels; ``y`` is then all 0.
-    dtype : type of the values, float64 or float32. Default: float64 for text and tables, the type in the file for
-        ``.npz``, ``.mtx`` and ``.npy``.
-    index_base, n_features, allow_unterminated : svmlight: whether indices start at 0 or 1 ("auto": at 1 unless 0
-        occurs), the number of columns, and whether a last line without newline is accepted (the file may be cut off).
-    cache : write a binary copy beside the file, ``NAME.cache.npz``, and read this copy as long as file and options
-        are the same. Not for dense matrices and not with ``encoding``.
+    path : str or Path
+        The file.
+    target : str or Path, optional
+        Tables: the column of labels (default: the one named y, label, target or class); matrices: a file of labels,
+        ``.npy`` or text with one number per line.
+    categorical, drop : str or list of str, optional
+        Tables: columns of numbers that are categories, and columns to leave out: ``"site,hour"``, a list, patterns
+        such as ``"site_*"``; ``categorical="all"``: all columns of text, booleans or whole numbers.
+    fill : float, str or dict, optional
+        Tables: replaces missing numbers: a number, ``"mean"``, ``"median"``, or by column: ``"price=0,age=median"``.
+    cross : str or list of str, optional
+        Tables: a feature for each combination of categories: ``"site,hour"``, or ``"all:2"`` for all pairs.
+    min_count : int, default 1
+        Tables: categories and combinations that occur in fewer rows have no feature.
+    encoding : Encoding, optional
+        Tables: the ``Dataset.encoding`` of an earlier table, to encode this one in the same way.
+    labelled : bool, default True
+        False accepts a table or matrix without labels; ``y`` is then all 0.
+    dtype : float32 or float64, optional
+        Type of the values (default: float64 for text and tables, else the type in the file).
+    index_base, n_features, allow_unterminated : 0, 1 or "auto"; int, optional; bool
+        svmlight: the first index, the number of columns, and whether the last line may lack its newline.
+    cache : bool, default False
+        Write a binary copy, ``NAME.cache.npz``, and read it as long as file and options are the same.
+    n_threads : int, optional
+        Default: all cores that the process may use.
     """
     options: dict[str, Any] = {
         "target": target, "categorical": categorical, "drop": drop, "fill": fill, "cross": cross,

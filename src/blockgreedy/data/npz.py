@@ -56,10 +56,18 @@ def _read(path: Path, file: Any) -> Dataset:
 
 
 def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = False) -> None:
-    """Write ``dataset`` as an ``.npz`` file that ``load``, ``scipy.sparse.load_npz`` and ``numpy.load`` read.
+    """Write a dataset as an ``.npz`` file that ``load``, ``scipy.sparse.load_npz`` and ``numpy.load`` read.
 
     The file is written under a temporary name and then renamed, so it is never incomplete.
-    ``compressed=True`` makes a smaller file and takes several times as long.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to write.
+    path : str or Path
+        A file name that ends in ``.npz``.
+    compressed : bool, default False
+        Make a smaller file, which takes several times as long.
     """
     write_npz(dataset, Path(path), {}, compressed)
 

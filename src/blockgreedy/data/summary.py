@@ -51,14 +51,36 @@ class Spread:
 
 @dataclass(frozen=True)
 class Summary:
-    """What ``blockgreedy data info`` shows.
+    """What ``blockgreedy data info`` shows. Stored zeros do not count as nonzeros.
 
-    Stored zeros do not count as nonzeros. ``values`` describes the nonzero values, None if there are none;
-    ``not_finite`` of them are NaN or infinite. ``labels`` maps labels to counts; if there are more than ten labels,
-    it has ``distinct`` instead, and for numbers ``least``, ``mean`` and ``most``. ``repeated_rows`` counts rows that
-    equal an earlier row, ``repeated_columns`` columns that are multiples of an earlier one, without empty ones; both
-    are None with ``duplicates=False``.
-    ``bins`` cover all columns.
+    Attributes
+    ----------
+    name, dtype, storage : str
+        Name of the data set, type of its values, and how they are stored.
+    megabytes : float
+        Memory of X.
+    labelled : bool
+        Whether the file has labels.
+    n_samples, n_features, nonzeros, stored_zeros : int
+        The size of X.
+    density : float
+        Share of the entries that are not zero.
+    values : dict or None
+        Describes the nonzero values; None if there are none.
+    not_finite : int
+        Values that are NaN or infinite.
+    labels : dict
+        Counts by label; if there are more than ten labels, ``distinct`` instead, and for numbers ``least``, ``mean``
+        and ``most``.
+    repeated_rows, repeated_columns : int or None
+        Rows that equal an earlier row, and columns that are multiples of an earlier one, without empty ones; None
+        with ``duplicates=False``.
+    rows, columns : Spread
+        Nonzeros per row and per column.
+    bins : list of Bin
+        All columns, by their number of nonzeros.
+    per_column : ndarray of shape (n_features,)
+        Nonzeros of each column.
     """
 
     name: str

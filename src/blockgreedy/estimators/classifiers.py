@@ -113,11 +113,13 @@ class SparseClassifier(SparseClassifierMixin, SparseLinearModel):
 
         Parameters
         ----------
-        X : sparse or dense, n_samples × n_features
-        y : array of n_samples
+        X : sparse matrix or array of shape (n_samples, n_features)
+            The design matrix.
+        y : array of shape (n_samples,)
             Classes: numbers or strings.
-        sample_weight : array of n_samples, or a number, optional
-        offset : array of n_samples, or n_samples × n_classes with more than two classes, optional
+        sample_weight : float or array of shape (n_samples,), optional
+            Weights of the rows.
+        offset : array of shape (n_samples,), or (n_samples, n_classes) with more than two classes, optional
             Added to every decision value of the fit; ``predict`` does not know it.
         """
         X, y = self._checked(X, y)
@@ -155,17 +157,17 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
 
     Parameters
     ----------
-    alpha : float, optional
-        Weight of the penalty against the mean loss. Give alpha or C, not both.
-    C : float, default 1.0
-        scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
-        weights included).
-    l1_ratio : float from 0 to 1, default 1.0
-        Share of the L1 norm.
-    class_weight : "balanced" or dictionary, optional
-        Factors of the samples of each class.
+    {penalty}
     {common}
-    classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two
+    {classes}
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(300, 400, 10.0)
+    >>> model = bg.LogisticRegression(alpha=0.001).fit(data.X, data.y)
+    >>> model.predict_proba(data.X).shape
+    (300, 2)
     """
 
 
@@ -179,17 +181,9 @@ class SquaredHingeClassifier(SparseClassifier):
 
     Parameters
     ----------
-    alpha : float, optional
-        Weight of the penalty against the mean loss. Give alpha or C, not both.
-    C : float, default 1.0
-        scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
-        weights included).
-    l1_ratio : float from 0 to 1, default 1.0
-        Share of the L1 norm in an elastic net.
-    class_weight : "balanced" or dictionary, optional
-        Factors of the samples of each class.
+    {penalty}
     {common}
-    classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two
+    {classes}
     """
 
     _loss: ClassVar[str] = "squared_hinge"

@@ -29,13 +29,11 @@ class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
 
         Parameters
         ----------
-        X : sparse or dense, n_samples × n_features
-        y : array of n_samples
-        sample_weight : array of n_samples, or a number, optional
-            Weighs rows in fits and in scores.
-        offset : array of n_samples, optional
-            Added to every prediction; ``predict`` does not know it.
-        groups : array of n_samples, optional
+        X, y, offset
+            As in ``fit`` of ``Lasso``.
+        sample_weight : float or array of shape (n_samples,), optional
+            Weights of the rows, in fits and in scores.
+        groups : array of shape (n_samples,), optional
             For splitters that keep groups together.
         """
         X, y = self._checked(X, y, y_numeric=True)
@@ -64,8 +62,22 @@ class LassoCV(CrossValidatedRegressor):
 
     Parameters
     ----------
-    {cv}{common}{cv_attributes}
-    mse_path_ : mean squared errors, n_alphas × n_folds, if ``scoring`` is "deviance"
+    {cv}
+    {common}
+    {cv_attributes}
+    mse_path_ : ndarray of shape (n_alphas, n_folds)
+        Mean squared errors, if ``scoring`` is "deviance".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import blockgreedy as bg
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 20))
+    >>> y = 3 * X[:, 4] + rng.normal(size=100)
+    >>> model = bg.LassoCV(selection="1se").fit(X, y)
+    >>> np.flatnonzero(model.coef_)
+    array([4])
     """
 
 
@@ -76,11 +88,15 @@ class ElasticNetCV(CrossValidatedRegressor):
 
     Parameters
     ----------
-    l1_ratio : float or list of floats above 0 and up to 1, default 0.5
-        Share of the L1 norm.
-    {cv}{common}{cv_attributes}
-    l1_ratio_ : the one chosen
-    mse_path_ : mean squared errors in the shape of ``score_path_``, if ``scoring`` is "deviance"
+    l1_ratio : float or list of float, default 0.5
+        Share of the L1 norm, above 0 and up to 1.
+    {cv}
+    {common}
+    {cv_attributes}
+    l1_ratio_ : float
+        The chosen one.
+    mse_path_ : ndarray in the shape of ``score_path_``
+        Mean squared errors, if ``scoring`` is "deviance".
     """
 
     l1_ratio: float | Sequence[float] = 0.5
@@ -98,15 +114,19 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
 
     Parameters
     ----------
-    l1_ratio : float or list of floats above 0 and up to 1, default 1.0
-        Share of the L1 norm.
-    class_weight : "balanced" or dictionary, optional
+    l1_ratio : float or list of float, default 1.0
+        Share of the L1 norm, above 0 and up to 1.
+    class_weight : "balanced" or dict, optional
         Factors of the sample weights of each class; "balanced" is computed from the training rows of each fold. The
         scores of held-out rows are computed without class weights.
-    {cv}{common}
-    classes_ : the classes, sorted; ``coef_`` has a row for each of them, or one row for two{cv_attributes}
-    l1_ratio_ : the one chosen
-    C_ : 1/(alpha_·Σs)
+    {cv}
+    {common}
+    {classes}
+    {cv_attributes}
+    l1_ratio_ : float
+        The chosen one.
+    C_ : float
+        1/(alpha_·Σs).
     """
 
     l1_ratio: float | Sequence[float] = 1.0
@@ -122,14 +142,11 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
 
         Parameters
         ----------
-        X : sparse or dense, n_samples × n_features
-        y : array of n_samples
-            Classes: numbers or strings.
-        sample_weight : array of n_samples, or a number, optional
-            Weighs rows in fits and in scores.
-        offset : array of n_samples, or n_samples × n_classes with more than two classes, optional
-            Added to every decision value; ``predict`` does not know it.
-        groups : array of n_samples, optional
+        X, y, offset
+            As in ``fit`` of ``LogisticRegression``.
+        sample_weight : float or array of shape (n_samples,), optional
+            Weights of the rows, which also count in scores.
+        groups : array of shape (n_samples,), optional
             For splitters that keep groups together.
         """
         X, y = self._checked(X, y)

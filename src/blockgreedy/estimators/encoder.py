@@ -25,22 +25,45 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    categorical : columns of numbers that are categories: a list, or text such as ``"site,hour"``. A pattern
-        such as ``"site_*"`` matches several columns; ``"all"`` means all columns of text, booleans or whole numbers.
-    drop : columns to leave out, given in the same way.
-    fill : replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column in ``fit``, or different
-        values for columns: ``"price=0,age=median"`` or a dict. Default: missing numbers are an error.
-    cross : crosses of columns of categories, with a feature for each combination that occurs: ``"site,hour"``, a list
-        of these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
-    min_count : categories and combinations that occur in fewer rows of the table in ``fit`` have no feature.
-    names : names for the columns of an array with two dimensions (default: x0, x1, …).
-    dtype : type of the matrix, float64 or float32.
-    n_threads : number of threads (default: all cores that the process may use). The result does not depend on it.
+    categorical : str or list of str, optional
+        Columns of numbers that are categories: a list, or text such as ``"site,hour"``. A pattern such as
+        ``"site_*"`` matches several columns; ``"all"`` means all columns of text, booleans or whole numbers.
+    drop : str or list of str, optional
+        Columns to leave out, given in the same way.
+    fill : float, str or dict, optional
+        Replaces missing numbers: a number, ``"mean"`` or ``"median"`` of the column in ``fit``, or different values
+        for columns: ``"price=0,age=median"`` or a dict. Default: missing numbers are an error.
+    cross : str or list of str, optional
+        Crosses of columns of categories, with a feature for each combination that occurs: ``"site,hour"``, a list of
+        these, or ``"all:2"`` (``"all:3"``) for all pairs (triples) of such columns.
+    min_count : int, default 1
+        Categories and combinations that occur in fewer rows of the table in ``fit`` have no feature.
+    names : list of str, optional
+        Names for the columns of an array with two dimensions (default: x0, x1, …).
+    dtype : float64 or float32, default float64
+        Type of the matrix.
+    n_threads : int, optional
+        Default: all cores that the process may use. The result does not depend on it.
 
     Attributes
     ----------
-    encoding : how columns became features; ``load(path, encoding=…)`` reads files in the same way.
-    n_features_in_, feature_names_in_ : the columns of the table that ``fit`` saw.
+    encoding : Encoding
+        How columns became features; ``load(path, encoding=…)`` reads files in the same way.
+    n_features_in_ : int
+        Number of columns of the table that ``fit`` saw.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> encoder = bg.TableEncoder()
+    >>> encoder.fit_transform({"city": ["Rome", "Oslo", "Rome"], "age": [31, 45, 27]}).toarray()
+    array([[ 0.,  1., 31.],
+           [ 1.,  0., 45.],
+           [ 0.,  1., 27.]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['city=Oslo', 'city=Rome', 'age']
     """
 
     def __init__(

@@ -1,27 +1,32 @@
-"""What the docstrings of the estimators share."""
+"""What the docstrings of the estimators share, for the places that they mark by a name in braces."""
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from typing import TypeVar
 
-Kind = TypeVar("Kind", bound=type)
+Class = TypeVar("Class", bound=type)
 
-PARAMETERS = """fit_intercept : bool, default True
+_COMMON = """
+    fit_intercept : bool, default True
         Fit an intercept, which has neither penalty nor bounds.
     standardize : bool, default False
         Apply the penalty as if every column had variance 1. X is not changed, and ``coef_`` is on the scale of X.
-    penalty_weights : array of n_features, optional
+    penalty_weights : array of shape (n_features,), optional
         A factor of the L1 penalty for each feature: 0 leaves the feature unpenalised, inf excludes it.
     positive : bool, default False
         Restrict the weights to be at least 0.
-    lower, upper : float or array of n_features, optional
+    lower, upper : float or array of shape (n_features,), optional
         Bounds on the weights, lower ≤ 0 ≤ upper.
     tol : float, default 1e-4
         Stop at a duality gap of tol times the objective of the null model. Small data (up to 20,000 stored values)
         are solved to a relative gap of 1e-10 whatever ``tol`` is, which takes little time there.
-    max_iter, max_seconds : optional
-        Limits of a fit: Newton iterations (default: 1000; most fits take 5 to 30) and seconds (default: no limit). In
-        cross-validation max_iter limits each model of a fold, max_seconds the whole path of a fold.
+    max_iter : int, optional
+        Limit of Newton iterations (default: 1000; most fits take 5 to 30); in cross-validation of each model of a
+        fold.
+    max_seconds : float, optional
+        Limit in seconds (default: none); in cross-validation of the whole path of a fold.
     n_threads : int, optional
         Default: all cores that the process may use, within the limits of joblib and threadpoolctl; -1: all of these,
         -2: all but one. Results do not depend on it.
@@ -35,23 +40,53 @@ PARAMETERS = """fit_intercept : bool, default True
 
     Attributes
     ----------
-    coef_, sparse_coef_, intercept_ : weights (dense, and as scipy CSR) and intercept
-    dual_gap_ : duality gap: the objective is at most this much above the true minimum
-    status_ : "converged", "max_iter", "max_seconds", "interrupted" or "stalled"
-    n_iter_ : outer iterations, at least 1
-    trace_ : Trace of the fit"""
+    coef_ : ndarray of shape (n_features,) or (n_models, n_features)
+        Weights.
+    sparse_coef_ : scipy CSR matrix
+        The same weights.
+    intercept_ : float or ndarray of shape (n_models,)
+        Intercept.
+    dual_gap_ : float or ndarray of shape (n_models,)
+        Duality gap: the objective is at most this much above the true minimum.
+    status_ : str
+        "converged", "max_iter", "max_seconds", "interrupted" or "stalled".
+    n_iter_ : int or ndarray of shape (n_models,)
+        Outer iterations, at least 1.
+    trace_ : Trace or list of Trace
+        The course of the fit.
+"""
 
-CV_PARAMETERS = """alphas : array, or their number, optional
-        The values of alpha to choose from; default: ``n_alphas`` values from alpha_max (the smallest alpha at which
-        no feature is in the model) down to ``eps``·alpha_max, equally spaced on a log scale.
+_CLASSES = """
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted; ``coef_`` has a row for each of them, or one row for two.
+"""
+
+_PENALTY = """
+    alpha : float, optional
+        Weight of the penalty against the mean loss. Overrides C if given; C must then have its default.
+    C : float, default 1.0
+        scikit-learn's: alpha = 1/(C·Σs), where Σs is the number of samples, or the sum of their weights (class
+        weights included).
+    l1_ratio : float, default 1.0
+        Share of the L1 norm, from 0 to 1; the rest is a ridge penalty.
+    class_weight : "balanced" or dict, optional
+        Factors of the samples of each class.
+"""
+
+_CV = """
+    alphas : array or int, optional
+        The values of alpha to choose from, or their number; default: ``n_alphas`` values from alpha_max (the smallest
+        alpha at which no feature is in the model) down to ``eps``·alpha_max, equally spaced on a log scale.
     n_alphas : int, default 100
+        The number of alphas.
     eps : float, default 1e-3
-    cv : int, splitter of scikit-learn or iterable of (train, test), default 5 folds
+        The smallest alpha as a fraction of the largest.
+    cv : int, splitter of scikit-learn or iterable of (train, test), default 5
         A number means consecutive folds (stratified for classes), shuffled if ``random_state`` is given.
-    scoring : "deviance" (default), name of a scorer or scorer of scikit-learn
-        Deviance: mean squared error, or −2 mean log probability. A scorer is called with targets and predictions; in
-        place of X it receives row numbers.
-    selection : "min" (default) or "1se"
+    scoring : str or callable, default "deviance"
+        Deviance (mean squared error, or −2 mean log probability), or a scorer of scikit-learn or its name. A scorer
+        is called with targets and predictions; in place of X it receives row numbers.
+    selection : {"min", "1se"}, default "min"
         The alpha of the best mean score, or the largest alpha whose score is within one standard error of it.
     fold_tol : float, optional
         ``tol`` of the models in the folds, at every alpha. Default: 100·tol at first, then 10·tol, tol and tol/100 at
@@ -62,24 +97,44 @@ CV_PARAMETERS = """alphas : array, or their number, optional
         threads work on one fold, on smaller data there is too little work to divide.
     random_state : int, optional
         Shuffles the rows before they are divided into folds, if ``cv`` is a number.
-    """
+"""
 
-CV_ATTRIBUTES = """
-    alpha_ : the chosen alpha, which is alpha_min_ or alpha_1se_
-    alpha_min_, alpha_1se_ : the alpha of the best mean score; the largest within one standard error of it
-    alphas_ : all alphas, descending
-    score_path_ : scores, greater is better: n_alphas × n_folds, or n_l1_ratio × n_alphas × n_folds
-    cv_results_ : arrays by name: alpha, l1_ratio, mean_test_score, std_error, mean_nonzeros, split0_test_score, …
-    oof_decision_ : array of n_samples (× n_classes with more than two classes)
+_CV_ATTRIBUTES = """
+    alpha_ : float
+        The chosen alpha, which is ``alpha_min_`` or ``alpha_1se_``.
+    alpha_min_ : float
+        The alpha of the best mean score.
+    alpha_1se_ : float
+        The largest alpha whose score is within one standard error of the best.
+    alphas_ : ndarray of shape (n_alphas,)
+        All alphas, descending.
+    score_path_ : ndarray of shape (n_alphas, n_folds) or (n_l1_ratios, n_alphas, n_folds)
+        Scores, greater is better.
+    cv_results_ : dict of str to ndarray
+        alpha, l1_ratio, mean_test_score, std_error, mean_nonzeros, split0_test_score, …
+    oof_decision_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Out-of-fold predictions at the chosen alpha: the decision value (regression: the prediction) of each row,
         computed by the model of the fold in which the row was held out. For rows held out in several folds it is the
-        mean, for rows held out in none nan."""
+        mean, for rows held out in none nan.
+"""
+
+PARTS = {
+    "{common}": _COMMON,
+    "{classes}": _CLASSES,
+    "{penalty}": _PENALTY,
+    "{cv}": _CV,
+    "{cv_attributes}": _CV_ATTRIBUTES,
+}
 
 
-def with_parameters(estimator: Kind) -> Kind:
-    """Puts the shared parts where a docstring says so."""
-    text = estimator.__doc__ or ""
-    for name, part in (("{cv}", CV_PARAMETERS), ("{common}", PARAMETERS), ("{cv_attributes}", CV_ATTRIBUTES)):
-        text = text.replace(name, part)
-    estimator.__doc__ = text
+def with_parameters(estimator: Class) -> Class:
+    """Puts the shared parts where the docstring of a class names them."""
+    estimator.__doc__ = with_shared_parts(inspect.cleandoc(estimator.__doc__ or ""))
     return estimator
+
+
+def with_shared_parts(text: str) -> str:
+    """A docstring without its indentation, whose marks are replaced by the parts."""
+    for name, part in PARTS.items():
+        text = text.replace(name, textwrap.dedent(part).strip())
+    return text

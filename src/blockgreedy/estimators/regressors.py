@@ -28,11 +28,19 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
         Parameters
         ----------
-        X : sparse or dense, n_samples × n_features
-        y : array of n_samples, or n_samples × n_targets
-        sample_weight : array of n_samples, or a number, optional
-        offset : like y, optional
+        X : sparse matrix or array of shape (n_samples, n_features)
+            The design matrix.
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Targets; several are fitted one after the other.
+        sample_weight : float or array of shape (n_samples,), optional
+            Weights of the rows.
+        offset : array in the shape of y, optional
             Added to every prediction of the fit; ``predict`` does not know it.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         X, y = self._checked(X, y, multi_output=True, y_numeric=True)
         weights = weights_of_rows(sample_weight, X)
@@ -66,6 +74,15 @@ class Lasso(SparseRegressor):
     alpha : float, default 1.0
         Weight of the L1 norm against the mean loss.
     {common}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import blockgreedy as bg
+    >>> X = np.random.default_rng(0).normal(size=(100, 20))
+    >>> model = bg.Lasso(alpha=0.1).fit(X, 3 * X[:, 4])
+    >>> np.flatnonzero(model.coef_)
+    array([4])
     """
 
     alpha: float = 1.0
@@ -77,14 +94,16 @@ class Lasso(SparseRegressor):
 @with_parameters
 @dataclass(eq=False, repr=False)
 class ElasticNet(SparseRegressor):
-    """(1/2n)‖y − Xw − b‖² + alpha·l1_ratio‖w‖₁ + alpha(1 − l1_ratio)/2·‖w‖², as scikit-learn's ``ElasticNet``.
+    """Least squares with an elastic-net penalty, as scikit-learn's ``ElasticNet``.
+
+    The objective is (1/2n)‖y − Xw − b‖² + alpha·l1_ratio‖w‖₁ + alpha(1 − l1_ratio)/2·‖w‖².
 
     Parameters
     ----------
     alpha : float, default 1.0
         Weight of the penalty against the mean loss.
-    l1_ratio : float from 0 to 1, default 0.5
-        Share of the L1 norm.
+    l1_ratio : float, default 0.5
+        Share of the L1 norm, from 0 to 1.
     {common}
     """
 

@@ -12,17 +12,35 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """Scores of held-out rows along the alphas; greater is better."""
+    """Scores of held-out rows along the alphas; greater is better.
+
+    Attributes
+    ----------
+    scoring : str
+        "deviance" or the name of a scorer.
+    alphas : ndarray of shape (n_alphas,)
+        Descending.
+    mean, std_error : ndarray of shape (n_alphas,)
+        Mean score over the folds, and its standard error.
+    nonzeros : ndarray of shape (n_alphas,)
+        Number of nonzero weights, the mean over the folds.
+    alpha_min, alpha_1se : float
+        The alpha of the best mean score, and the largest one within one standard error of it.
+    n_folds : int
+        Number of folds.
+    fold_scores : ndarray of shape (n_folds, n_alphas) or None
+        The scores of each fold.
+    """
 
     scoring: str
     alphas: Array
     mean: Array
     std_error: Array
-    nonzeros: Array  # mean over the folds
+    nonzeros: Array
     alpha_min: float
     alpha_1se: float
     n_folds: int
-    fold_scores: Array | None = None  # n_folds × n_alphas
+    fold_scores: Array | None = None
 
     @property
     def shown(self) -> Array:

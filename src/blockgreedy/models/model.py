@@ -52,33 +52,77 @@ __all__ = ["CrossValidation", "Model"]
 class Model:
     """A fitted model that can be saved, loaded and used for predictions, without the data it was fitted on.
 
-    It holds the weights for one alpha (``fit``, ``cv``) or for each alpha of a path; ``at(alpha)`` selects one of a
-    path. ``Model.of_solution(problem, solution)`` and ``Model.of_path(path)`` make one.
+    It holds the weights for one alpha (``fit``, ``cv``) or for each of the K alphas of a path; ``at(alpha)`` selects
+    one of a path. ``Model.of_solution(problem, solution)`` and ``Model.of_path(path)`` make one.
+
+    Attributes
+    ----------
+    loss : str
+        Name of the loss.
+    alphas : ndarray of shape (K,)
+        Descending.
+    coefs : sparse matrix of shape (n_features, K)
+        Weights.
+    intercepts, objectives : ndarray of shape (K,)
+        The intercept and the objective at each alpha.
+    gaps : ndarray of shape (K,)
+        The objective is at most this much above the true minimum.
+    statuses : tuple of str
+        How each fit ended.
+    f_null : float
+        Objective of the null model.
+    classes : ndarray of shape (2,) or None
+        The negative and the positive class.
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the features.
+    index_base : int or None
+        Of svmlight files: the index of the first feature.
+    encoding : Encoding or None
+        Of tables: how columns became features.
+    settings : mapping
+        What was asked for, and of which data.
+    deviance_explained : ndarray of shape (K,) or None
+        Share of the null model's loss that is explained.
+    trace : Trace or None
+        The course of the fit.
+    cross_validation : CrossValidation or None
+        What is known of each alpha after a cross-validation.
+    quality : Quality or None
+        How well the model predicts: on held-out rows if there are any, else on the training rows.
+    support : ndarray of shape (n_features,) or None
+        Number of training rows in which each feature is not 0.
+    criteria : mapping of str to ndarray, or None
+        Of a path: "aic", "bic" and "ebic" at each alpha.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(300, 400, 10.0)
+    >>> problem = bg.Problem(data, loss="logistic", alpha=0.001)
+    >>> model = bg.Model.of_solution(problem, bg.solve(problem))
+    >>> model.decision(data.X).shape
+    (300,)
     """
 
     loss: str
-    alphas: Array  # K of them, descending
-    coefs: Any = field(repr=False)  # sparse, n_features × K
+    alphas: Array
+    coefs: Any = field(repr=False)
     intercepts: Array = field(repr=False)
     objectives: Array = field(repr=False)
-    gaps: Array = field(repr=False)  # the objective is at most this much above the true minimum
+    gaps: Array = field(repr=False)
     statuses: tuple[str, ...] = field(repr=False)
-    f_null: float  # objective of the null model
-    classes: NDArray[Any] | None = None  # the negative and the positive one
+    f_null: float
+    classes: NDArray[Any] | None = None
     feature_names: NDArray[np.str_] | None = field(default=None, repr=False)
-    index_base: int | None = None  # of svmlight files
-    encoding: Encoding | None = field(default=None, repr=False)  # of tables
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)  # what was asked for, and of which data
+    index_base: int | None = None
+    encoding: Encoding | None = field(default=None, repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     deviance_explained: Array | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False)
     cross_validation: CrossValidation | None = field(default=None, repr=False)
-    quality: Quality | None = field(
-        default=None, repr=False
-    )  # how well it predicts, on the most honest rows there are
-    support: NDArray[np.int64] | None = field(default=None, repr=False)  # training rows in which a feature is not 0
-    criteria: Mapping[str, Array] | None = field(default=None, repr=False)  # of a path: aic, bic, ebic at each alpha
-
-    # ------------------------------------------------------------------------------------------ from results
+    quality: Quality | None = field(default=None, repr=False)
+    support: NDArray[np.int64] | None = field(default=None, repr=False)
+    criteria: Mapping[str, Array] | None = field(default=None, repr=False)
 
     @classmethod
     def of_solution(

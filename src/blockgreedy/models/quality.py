@@ -62,15 +62,28 @@ _TAIL = 0.005  # of the residuals, on either side, are counted in the outermost 
 class Quality:
     """Scores of predictions, each beside that of a constant prediction.
 
-    Undefined scores are left out: AUC and average precision if all rows are of one class, R² if all targets
-    are equal.
+    Undefined scores are left out: AUC and average precision if all rows are of one class, R² if all targets are
+    equal.
+
+    Attributes
+    ----------
+    rows : str
+        Which rows were predicted, in words.
+    n_samples : int
+        Their number; rows of weight 0 do not count.
+    scores : mapping of str to float
+        In the order of display.
+    baseline : mapping of str to float
+        Scores of the constant prediction; for classes also "base_rate", the share of the positive class.
+    curves : mapping of str to ndarray
+        Small arrays for pictures.
     """
 
-    rows: str  # which rows were predicted, in words
-    n_samples: int  # rows of weight 0 do not count
-    scores: Mapping[str, float]  # in the order of display
-    baseline: Mapping[str, float]  # of the constant prediction; for classes also "base_rate", the positive share
-    curves: Mapping[str, Array] = field(repr=False)  # small arrays for pictures
+    rows: str
+    n_samples: int
+    scores: Mapping[str, float]
+    baseline: Mapping[str, float]
+    curves: Mapping[str, Array] = field(repr=False)
 
 
 def measure(
@@ -86,13 +99,18 @@ def measure(
 
     Parameters
     ----------
-    loss : the loss of the model; with "logistic" the decision gives probabilities, which are scored too
-    classes : the negative and the positive class, or None for a regression
-    decision : array of n
-    y : array of n
+    loss : str
+        The loss of the model; with "logistic" the decision gives probabilities, which are scored too.
+    classes : ndarray of shape (2,) or None
+        The negative and the positive class, or None for a regression.
+    decision : array of shape (n_samples,)
+        Predictions.
+    y : array of shape (n_samples,)
         Targets, or labels, each of them one of ``classes``.
-    rows : which rows these are, in words
-    sample_weight : array of n, optional
+    rows : str
+        Which rows these are, in words.
+    sample_weight : array of shape (n_samples,), optional
+        Weights of the rows.
     """
     one_of("loss", loss, LOSSES)
     predicted = np.asarray(real_array("decision", decision), dtype=np.float64)
@@ -109,7 +127,7 @@ def measure(
     if weights is not None:
         counted = weights > 0
         predicted, observed, weights = predicted[counted], observed[counted], weights[counted]
-    # with a mean of 1, so that sums of unweighted rows are exact counts
+
     weights = np.ones(len(predicted)) if weights is None else weights * (len(weights) / np.sum(weights))
     if classes is None:
         scores, baseline, curves = _of_targets(predicted, observed, weights)
@@ -139,14 +157,14 @@ def _mean(values: ArrayLike, weights: Array) -> float:
 
 def _errors(predicted: Array | float, y: Array, weights: Array) -> dict[str, float]:
     size = np.abs(y - predicted)
-    unit = float(np.max(size)) or 1.0  # so that no square overflows
+    unit = float(np.max(size)) or 1.0
     return {"mae": _mean(size, weights), "rmse": unit * _mean((size / unit) ** 2, weights) ** 0.5}
 
 
 def _of_targets(predicted: Array, y: Array, weights: Array) -> Parts:
     scores, baseline = _errors(predicted, y, weights), _errors(_mean(y, weights), y, weights)
     if np.any(y != y[0]) and baseline["rmse"] > 0:
-        ratio = min(scores["rmse"] / baseline["rmse"], 1e150)  # whose square is finite
+        ratio = min(scores["rmse"] / baseline["rmse"], 1e150)
         scores = {"r2": 1 - ratio**2, **scores}
         baseline = {"r2": 0.0, **baseline}
     some = np.unique(np.linspace(0, len(y) - 1, min(_MOST_ROWS, len(y))).round().astype(np.intp))
@@ -167,7 +185,7 @@ def _of_targets(predicted: Array, y: Array, weights: Array) -> Parts:
 
 
 def _of_classes(loss: str, decision: Array, positive: NDArray[np.bool_], weights: Array) -> Parts:
-    rate = _mean(positive, weights) if not positive.all() else 1.0  # not a last bit above
+    rate = _mean(positive, weights) if not positive.all() else 1.0
     scores: dict[str, float] = {}
     baseline: dict[str, float] = {}
     curves: dict[str, Array] = {}
@@ -197,7 +215,7 @@ def _of_ranks(
 ) -> tuple[dict[str, float], dict[str, Array]]:
     """What depends on the order of the rows alone. Rows of equal decision are taken together, as one threshold."""
     order = np.argsort(-decision, kind="stable")
-    last = np.append(np.flatnonzero(np.diff(decision[order])), len(order) - 1)  # row of each threshold
+    last = np.append(np.flatnonzero(np.diff(decision[order])), len(order) - 1)
     true = np.cumsum(np.where(positive, weights, 0.0)[order])[last]
     false = np.cumsum(np.where(positive, 0.0, weights)[order])[last]
     precision = true / (true + false)
@@ -230,8 +248,8 @@ def _calibration(probability: Array, positive: NDArray[np.bool_], weights: Array
     """
     order = np.argsort(probability, kind="stable")
     p, w = probability[order], weights[order]
-    before = np.append(0.0, np.cumsum(w))[np.searchsorted(p, p)]  # equal predictions share a bin
-    # the slack: a sum of weights that rounding left below the end of a bin has reached it
+    before = np.append(0.0, np.cumsum(w))[np.searchsorted(p, p)]
+
     bins = np.floor(_CALIBRATION_BINS * before / len(p) + 1e-9).astype(np.intp)
     weight = np.bincount(bins, w)
     used = weight > 0

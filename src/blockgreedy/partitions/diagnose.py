@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from blockgreedy.base.validate import shown, whole
+from blockgreedy.partitions.bounds import Bound, RhoBlock
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.partitions.spectrum import UnitColumns
-from blockgreedy.partitions.theory import BUDGET, Bound, RhoBlock, epsilon, max_safe_blocks_per_iter, rho_block
+from blockgreedy.partitions.theory import BUDGET, epsilon, max_safe_blocks_per_iter, rho_block
 from blockgreedy.problem.columns import as_columns
 
 _UNEVEN_LOAD, _UNEVEN_MASS = 1.5, 3.0  # max/mean from which a sentence is due
@@ -21,14 +22,30 @@ _UNEVEN_LOAD, _UNEVEN_MASS = 1.5, 3.0  # max/mean from which a sentence is due
 
 @dataclass(frozen=True)
 class BlockDiagnosis:
-    """One partition: what the theory says about running P of its blocks per iteration, and how even it is."""
+    """One partition: what the theory says about running P of its blocks per iteration, and how even it is.
+
+    Attributes
+    ----------
+    partition : Partition
+        The blocks.
+    blocks_per_iter : int
+        P.
+    rho : RhoBlock
+        Bounds on rho_block.
+    load_balance : Bound
+        Entries of X in the heaviest block, over their mean.
+    mass_balance : Bound or None
+        The gradient mass likewise; None without y.
+    split_duplicates : int
+        Copies that lie in another block than the column they repeat.
+    """
 
     partition: Partition = field(repr=False)
     blocks_per_iter: int
     rho: RhoBlock = field(repr=False)
     load_balance: Bound
-    mass_balance: Bound | None  # None without y
-    split_duplicates: int  # copies that lie in another block than the column they repeat
+    mass_balance: Bound | None
+    split_duplicates: int
 
     @property
     def epsilon_lower(self) -> Bound:
@@ -85,12 +102,28 @@ class BlockDiagnosis:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The result of ``diagnose``: numbers for each partition by name (``diagnosis["random"]``), and ``advice``."""
+    """The result of ``diagnose``: numbers for each partition by name (``diagnosis["random"]``), and advice.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_nonzeros : int
+        The size of X.
+    n_empty : int
+        Columns without a nonzero (centred: or constant).
+    center : bool
+        Whether columns were centred.
+    duplicates : Duplicates
+        Columns that repeat others up to sign and scale.
+    partitions : dict of str to BlockDiagnosis
+        Bounds on rho_block and epsilon, the safe P and the balance of each partition.
+    advice : tuple of str
+        What to change, a sentence each.
+    """
 
     n_samples: int
     n_features: int
     n_nonzeros: int
-    n_empty: int  # columns without a nonzero (centred: or constant)
+    n_empty: int
     center: bool
     duplicates: Duplicates = field(repr=False)
     partitions: dict[str, BlockDiagnosis]
@@ -144,15 +177,33 @@ def diagnose(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Diagnosis:
-    """Computes rho_block, epsilon, the safe P and the balance of partitions of the columns of X, with advice.
+    """Compute rho_block, epsilon, the safe P and the balance of partitions of the columns of X, with advice.
 
     Parameters
     ----------
-    X : scipy sparse matrix or array; for the theory its columns are scaled to norm 1
-    partition : a Partition, or a dict of several by name, to compare them
-    y : targets, for the gradient mass |x_j·y|/‖x_j‖, which suggests where nonzero weights will be
-    blocks_per_iter : the P for which epsilon is computed (default: all blocks, as in thread-greedy)
-    center, budget, seed, n_threads : see ``theory.rho_block``
+    X : sparse matrix or array of shape (n_samples, n_features)
+        For the theory its columns are scaled to norm 1.
+    partition : Partition or dict of str to Partition
+        One, or several by name to compare them.
+    y : array of shape (n_samples,), optional
+        Targets, for the gradient mass |x_j·y|/‖x_j‖, which suggests where nonzero weights will be.
+    blocks_per_iter : int, optional
+        The P for which epsilon is computed (default: all blocks, as in thread-greedy).
+    center, budget, seed, n_threads
+        See ``theory.rho_block``.
+
+    Returns
+    -------
+    Diagnosis
+        Bounds, balance and advice.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(200, 400, 10.0)
+    >>> found = bg.diagnose(data.X, bg.make_partition(data.X, n_blocks=8))
+    >>> found["random"].epsilon_upper.value >= found["random"].epsilon_lower.value
+    True
     """
     named = {partition.kind: partition} if isinstance(partition, Partition) else partition
     is_mapping = isinstance(named, Mapping) and len(named) > 0

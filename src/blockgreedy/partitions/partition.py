@@ -39,11 +39,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The features 0 … p-1 in ``n_blocks`` blocks, none of them empty.
+    """The features 0 … p-1 in blocks, none of them empty.
 
-    ``block_of[j]`` is the block of feature j; the array is a read-only copy of what was given. ``kind`` and
-    ``seed`` say how the partition was made (``seed`` is None if it is not random). A partition does not depend on
-    alpha or the loss: make it once for a data set.
+    A partition does not depend on alpha or the loss: make it once for a data set.
+
+    Attributes
+    ----------
+    block_of : ndarray of shape (n_features,)
+        The block of each feature; a read-only copy of what was given.
+    n_blocks : int
+        The number of blocks.
+    kind : str
+        How the partition was made.
+    seed : int or None
+        None if it is not random.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> blocks = bg.Partition([0, 0, 1, 1, 1], n_blocks=2)
+    >>> blocks.sizes.tolist()
+    [2, 3]
     """
 
     block_of: NDArray[np.int32] = field(repr=False)
@@ -211,20 +227,38 @@ def make_partition(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Partition:
-    """Divide the columns of X into ``n_blocks`` blocks.
+    """Divide the columns of X into blocks.
 
     Parameters
     ----------
-    X : scipy sparse matrix or array, samples × features; or a Problem
-    y : targets, unless X is a Problem. Only "balanced" uses them; without y all features count as equally important
-    n_blocks : from 1 to the number of features
-    kind : "random" divides a random permutation of the features into blocks, "contiguous" their given order.
+    X : sparse matrix or array of shape (n_samples, n_features), or Problem
+        Whose columns are divided.
+    y : array of shape (n_samples,), optional
+        Targets, unless X is a Problem. Only "balanced" uses them; without y all features count as equally important.
+    n_blocks : int
+        From 1 to the number of features.
+    kind : {"random", "contiguous", "clustered", "balanced"}, default "random"
+        "random" divides a random permutation of the features into blocks, "contiguous" their given order.
         "clustered" is the paper's Algorithm 2: each block takes the remaining feature with the most nonzeros, and
-        those with the largest inner products with it. "balanced" keeps features together that occur in the same
-        rows (dense features: that are correlated), and gives all blocks equally many nonzeros and equal gradient mass
-        |x_j·y|/‖x_j‖
-    seed : for "random" and "balanced"
-    n_threads : for "clustered" and "balanced"; the result does not depend on it
+        those with the largest inner products with it. "balanced" keeps features together that occur in the same rows
+        (dense features: that are correlated), and gives all blocks equally many nonzeros and equal gradient mass
+        |x_j·y|/‖x_j‖.
+    seed : int, default 0
+        For "random" and "balanced".
+    n_threads : int, optional
+        For "clustered" and "balanced"; the result does not depend on it.
+
+    Returns
+    -------
+    Partition
+        The blocks.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(200, 400, 10.0)
+    >>> bg.make_partition(data.X, n_blocks=8, kind="contiguous").sizes.tolist()
+    [50, 50, 50, 50, 50, 50, 50, 50]
     """
     make = KINDS[one_of("kind", kind, PARTITION_KINDS)]
     if isinstance(X, Problem):

@@ -7,8 +7,8 @@ columns), and as an upper or a lower bound. docs/theory.md explains how to use t
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from blockgreedy import _core
 from blockgreedy.base.names import GREEDY_RULES, GreedyRule
 from blockgreedy.base.validate import at_least, number, one_of, seed_of, shown, whole
+from blockgreedy.partitions.bounds import Bound, RhoBlock
 from blockgreedy.partitions.partition import Partition, as_target
 from blockgreedy.partitions.spectrum import (
     UnitColumns,
@@ -49,62 +50,6 @@ _MAX_GRAM = 2000  # features whose products enumeration holds
 BUDGET = 1.5e9  # multiplications for cross products: some 5 s on two cores
 
 
-@dataclass(frozen=True)
-class Bound:
-    """A bound: the true number is at most (upper), at least (lower) or equal to (exact) ``value``."""
-
-    name: str
-    value: float
-    side: Literal["upper", "lower", "exact"]
-    kind: Literal["certified", "estimate"]
-    how: str
-
-    def __str__(self) -> str:
-        sign = {"upper": "≤", "lower": "≥", "exact": "="}[self.side]
-        return f"{sign} {self.value:.4g} ({self.kind}: {self.how})"
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class RhoBlock:
-    """What is known about rho_block; ``bounds`` holds everything, ``lower`` and ``upper`` the best certified ones."""
-
-    n_blocks: int
-    bounds: tuple[Bound, ...] = field(repr=False)
-
-    @property
-    def lower(self) -> Bound:
-        return max(self._certified("lower", "exact"), key=lambda bound: bound.value)
-
-    @property
-    def upper(self) -> Bound:
-        return min(self._certified("upper", "exact"), key=lambda bound: bound.value)
-
-    @property
-    def exact(self) -> Bound | None:
-        return next((bound for bound in self.bounds if bound.side == "exact"), None)
-
-    @property
-    def estimate(self) -> Bound | None:
-        """The least of the upper bounds that were only estimated, if there are any."""
-        found = [bound for bound in self.bounds if bound.kind == "estimate"]
-        return min(found, key=lambda bound: bound.value, default=None)
-
-    def __getitem__(self, name: str) -> Bound:
-        for bound in self.bounds:
-            if bound.name == name:
-                return bound
-        raise KeyError(f"{name!r} is not among the bounds; there are {', '.join(b.name for b in self.bounds)}")
-
-    def __str__(self) -> str:
-        return "\n".join(f"rho_block {bound.name}: {bound}" for bound in self.bounds)
-
-    def _certified(self, *sides: str) -> list[Bound]:
-        return [bound for bound in self.bounds if bound.kind == "certified" and bound.side in sides]
-
-
 def rho_block(
     X: Any,
     partition: Partition,
@@ -123,14 +68,19 @@ def rho_block(
 
     Parameters
     ----------
-    X : scipy sparse matrix or array, or the UnitColumns of one, for several partitions of the same X
-    partition : a Partition of its features
-    y : targets, optional; used for one more starting point of the search for a lower bound
-    center : subtract the means of the columns first (never explicitly for sparse X)
-    budget : multiplications that may be spent on inner products. Where all of them would cost more, columns are
-        sampled (the densest and random ones) and the bounds made of them are labelled ``estimate``.
-    max_selections : rho_block is computed exactly up to this many selections, in small problems
-    seed : for sampled columns and random starting points
+    X, partition : sparse matrix, array or UnitColumns; Partition
+        A matrix, whose UnitColumns serve several partitions of it, and a partition of its features.
+    y : array of shape (n_samples,), optional
+        For one more starting point of the search for a lower bound.
+    center : bool, default False
+        Subtract the means of the columns first (never explicitly for sparse X).
+    budget : float, default 1.5e9
+        Multiplications that may be spent on inner products. Where all of them would cost more, columns are sampled
+        (the densest and random ones) and the bounds made of them are labelled ``estimate``.
+    max_selections : int, default 20,000
+        rho_block is computed exactly up to this many selections, in small problems.
+    seed, n_threads : int, optional
+        For sampled columns and random starting points; default: all cores that the process may use.
     """
     unit = X if isinstance(X, UnitColumns) else UnitColumns(X, center=center, n_threads=n_threads)
     if unit.n_features != partition.n_features:
@@ -310,16 +260,25 @@ def rate_bound(
 
     Parameters
     ----------
-    radius : R₁, at least ‖v_k − v*‖₁ for every iterate, of the weights v_j = ‖x_j‖·w_j that columns of norm 1 have
-    smoothness : β, the largest second derivative of the objective's smooth part along a unit column. For ``Problem``,
-        whose loss is a mean, pass ``problem.loss.curvature_bound / problem.n_samples``. The paper writes sup ℓ″ (1
-        squared, 1/4 logistic, 2 squared hinge, 1 Huber): true for a mean too, but n times what is needed.
-    greedy_rule : how the run chose the feature of a block. The paper has columns of norm 1, where both rules choose
-        the same. "gain" does not change when columns are scaled, so it is covered for any norms. "step" takes the
-        largest |step|, which favours columns of small norm: the bound is then norm_ratio² times as large.
-    norm_ratio : for "step": the largest ratio of two column norms within a block, see ``norm_ratio``; 1 for columns
-        of norm 1
+    n_iter, blocks_per_iter, n_blocks : int
+        k, P and B.
+    rho : float
+        rho_block, or an upper bound on it.
+    radius : float
+        R₁, at least ‖v_k − v*‖₁ for every iterate, of the weights v_j = ‖x_j‖·w_j that columns of norm 1 have.
+    smoothness : float, default 1.0
+        β, the largest second derivative of the objective's smooth part along a unit column. For ``Problem``, whose
+        loss is a mean, pass ``problem.loss.curvature_bound / problem.n_samples``. The paper writes sup ℓ″ (1 squared,
+        1/4 logistic, 2 squared hinge, 1 Huber): true for a mean too, but n times what is needed.
+    greedy_rule : {"gain", "step"}, default "gain"
+        How the run chose the feature of a block. The paper has columns of norm 1, where both rules choose the same.
+        "gain" does not change when columns are scaled, so it is covered for any norms. "step" takes the largest step,
+        which favours columns of small norm: the bound is then norm_ratio² times as large.
+    norm_ratio : float, optional
+        For "step": the largest ratio of two column norms within a block, see ``norm_ratio``; 1 for columns of norm 1.
 
+    Notes
+    -----
     Why norm_ratio²: let m ≤ ‖x_j‖ ≤ M in a block and s its largest |step| = |g_j|/(β‖x_j‖²). No gradient |g_j|/‖x_j‖
     of the block exceeds β·M·s, and the step taken is worth at least β·m²·s²/2. That is (m/M)² times what the proof of
     the theorem has for the largest gradient, (β·M·s)²/(2β); the rest of the proof stays as it is.

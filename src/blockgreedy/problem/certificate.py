@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import dense_columns
+from blockgreedy.problem.columns import column_norms, dense_columns
 from blockgreedy.problem.dual_repair import PRODUCT_ROUNDING, repaired_dual_points
 
 if TYPE_CHECKING:
@@ -34,13 +34,51 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 class ColumnPasses(Protocol):
-    """What a certificate needs of X: Problem offers it in NumPy, CoreProblem on the core's threads."""
+    """What a certificate needs of X: NumpyPasses has it in NumPy, CoreProblem on the core's threads."""
 
-    def products(self, theta: Array) -> Array: ...
+    def products(self, theta: Array) -> Array:
+        """x_j·theta of every column."""
+        ...
 
-    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float: ...
+    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
+        """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
 
-    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float: ...
+        With ``at_null``, the smallest alpha at which all penalised weights are 0 at the optimum; constraints of
+        features with a finite bound then count too. ``rounding``·‖x_j‖ is added to every |x_j·theta|.
+        """
+        ...
+
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
+        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which ``Unpenalised`` takes care of."""
+        ...
+
+
+class NumpyPasses:
+    """The passes in NumPy: the readable twin of CoreProblem's."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def products(self, theta: Array) -> Array:
+        return self.problem.products(theta)
+
+    def _enlarged(self, theta: Array, rounding: float) -> Array:
+        products = self.products(theta)
+        return (
+            products if rounding == 0 else products + np.copysign(rounding * column_norms(self.problem.X), products)
+        )
+
+    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
+        problem, correlation = self.problem, -self._enlarged(theta, rounding)
+        bound = np.where(correlation > 0, problem.penalty.upper, -problem.penalty.lower)
+        u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights
+        counted = (bound > 0 if at_null else np.isinf(bound)) & (u > 0) & np.isfinite(u)
+        return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
+
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
+        penalty = self.problem.penalty
+        penalised = np.flatnonzero(~penalty.is_free)
+        return float(np.sum(penalty.at(penalised).conjugate(-scale * self._enlarged(theta, rounding)[penalised])))
 
 
 class Unpenalised:

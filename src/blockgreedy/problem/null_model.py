@@ -50,6 +50,35 @@ class OutOfRangeError(Exception):
     """A column is too large or too small for the solver: the problem has to be scaled."""
 
 
+def known_null_model(problem: Problem, deadline: float, n_threads: int) -> NullModel:
+    """The null model, fitted in the units of the inner problem and kept with the problem once it has converged."""
+    known: NullModel | None = problem.__dict__.get("null_model")
+    if known is not None:
+        return known
+    inner = problem.scaling.inner
+    if inner is not problem:
+        null = problem.scaling.null_out(known_null_model(inner, deadline, n_threads))
+    else:
+        try:
+            null = fit_null_model(problem, deadline, n_threads)
+        except OutOfRangeError:
+            problem.rescale_columns()
+            return known_null_model(problem, deadline, n_threads)
+    if not np.isfinite(null.objective):
+        raise ValueError(_overflow(problem))
+    if null.status == "converged":
+        problem.__dict__["null_model"] = null
+    return null
+
+
+def _overflow(problem: Problem) -> str:
+    """Which values make the loss overflow."""
+    culprit, largest = "y", float(np.max(np.abs(problem.y)))
+    if problem.offset is not None and (problem.loss.is_classifier or np.max(np.abs(problem.offset)) > largest):
+        culprit, largest = "offset", float(np.max(np.abs(problem.offset)))
+    return f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}"
+
+
 def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullModel:
     """The best intercept alone, then the default solver on the unpenalised features (usually none, or a handful).
 

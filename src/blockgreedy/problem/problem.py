@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
-from blockgreedy.problem.certificate import dual_value, scaled_dual_point
+from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
 from blockgreedy.problem.columns import as_columns, column_norms, combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.losses import make_loss
-from blockgreedy.problem.null_model import NullModel, OutOfRangeError, best_intercept, fit_null_model
+from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import ColumnUnits, Scaling
@@ -38,52 +38,65 @@ class Problem:
 
     Parameters
     ----------
-    X : matrix n × p, sparse (any scipy format) or dense; or a DataFrame of numbers or a Dataset, whose column names
-        become ``feature_names``. float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays
-        are not copied but shared, so X must not be changed while the problem is in use. All other arrays are copied.
-    y : array of n targets; may be left out if X is a Dataset
-        For the classification losses any two values; the larger one is the positive class.
-    loss : "squared", "logistic", "squared_hinge", "huber"
-    alpha : float ≥ 0
-        Weight of the L1 norm against the *mean* loss (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
-    l2 : float ≥ 0
+    X : sparse matrix or array of shape (n_samples, n_features), DataFrame or Dataset
+        Any scipy format, or dense. The column names of a DataFrame of numbers or a Dataset become ``feature_names``.
+        float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays are not copied but
+        shared, so X must not be changed while the problem is in use. All other arrays are copied.
+    y : array of shape (n_samples,), optional
+        Targets; may be left out if X is a Dataset. For the classification losses any two values; the larger one is
+        the positive class.
+    loss : {"squared", "logistic", "squared_hinge", "huber"}, default "squared"
+        The loss.
+    alpha : float
+        Weight of the L1 norm against the *mean* loss, at least 0 (λ in the paper, ``Lasso(alpha)`` in scikit-learn).
+    l2 : float, default 0
         Adds l2/2·‖w‖².
-    sample_weight : array of n, optional
+    sample_weight : array of shape (n_samples,), optional
         s_i ≥ 0, not all 0; only their ratios matter. A weight of k is a row repeated k times, 0 a row left out.
-    penalty_weights : array of p, optional
+    penalty_weights : array of shape (n_features,), optional
         u_j ≥ 0; 0 leaves a feature unpenalised, inf excludes it.
-    positive : bool
+    positive : bool, default False
         Only weights ≥ 0; short for ``lower=0``.
-    lower, upper : float or array of p, optional
+    lower, upper : float or array of shape (n_features,), optional
         Bounds with lower ≤ 0 ≤ upper.
-    fit_intercept : bool
+    fit_intercept : bool, default False
         Adds an intercept, free of penalty (l2 included) and of bounds.
-    offset : float or array of n, optional
+    offset : float or array of shape (n_samples,), optional
         Added to every prediction; not fitted.
-    standardize : bool
+    standardize : bool, default False
         Applies the penalty as if every column had variance 1: alpha·u_j·sd_j and l2·sd_j² instead of alpha·u_j and
         l2. X is not changed; weights and bounds are on its scale. sd_j is the weighted standard deviation of column
         j, about its mean with fit_intercept and about 0 without (R's glmnet: always about the mean). Constant columns
         are excluded.
-    huber_delta : float
+    huber_delta : float, default 1.35
         The residual beyond which the Huber loss is linear.
     n_threads : int, optional
-        Threads that check X, standardise it and fit the null model. Default: all cores that the process may use.
+        Default: all cores that the process may use. Results do not depend on it.
 
     Attributes
     ----------
-    row_weights : array of n, or None
+    row_weights : ndarray of shape (n_samples,) or None
         ω_i = s_i/Σs; None if all are 1/n. For rows of weight 0, ``offset`` and regression targets are set to 0, so
         that large values in them cannot overflow.
-    offset : array of n, or None
+    offset : ndarray of shape (n_samples,) or None
         None if it is 0 everywhere.
-    scales : array of p, or None
+    scales : ndarray of shape (n_features,) or None
         sd_j, with ``standardize=True``.
-    penalty_weights : array of p, or None
+    penalty_weights : ndarray of shape (n_features,) or None
         u_j, times sd_j with ``standardize=True``; inf for a constant column.
-    l2_weights : array of p, or None
+    l2_weights : ndarray of shape (n_features,) or None
         sd_j², with ``standardize=True``.
-    feature_names : array of p, or None
+    feature_names : ndarray of shape (n_features,) or None
+        Names of the columns, as text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import blockgreedy as bg
+    >>> X = np.eye(4)
+    >>> problem = bg.Problem(X, [3.0, 0.0, 0.0, 1.0], alpha=0.5)
+    >>> float(problem.alpha_max)
+    0.75
     """
 
     def __init__(
@@ -231,32 +244,9 @@ class Problem:
         l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
         return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
 
-    # The column passes that a certificate needs; CoreProblem has the same, threaded.
-
     def products(self, theta: Array) -> Array:
         """x_j·theta of every column."""
         return np.asarray(self.X.T @ theta, dtype=np.float64)
-
-    def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
-        """The smallest alpha for which ``theta`` satisfies every inequality of the dual.
-
-        With ``at_null``, the smallest alpha at which all penalised weights are 0 at the optimum; constraints of
-        features with a finite bound then count too. ``rounding``·‖x_j‖ is added to every |x_j·theta|.
-        """
-        correlation = -self._enlarged(theta, rounding)
-        room = np.where(correlation > 0, self.penalty.upper, -self.penalty.lower)
-        u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
-        counted = (room > 0 if at_null else np.isinf(room)) & (u > 0) & np.isfinite(u)
-        return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
-
-    def _enlarged(self, theta: Array, rounding: float) -> Array:
-        products = self.products(theta)
-        return products if rounding == 0 else products + np.copysign(rounding * column_norms(self.X), products)
-
-    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
-        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which certificate.py takes care of."""
-        held = np.flatnonzero(~self.penalty.is_free)
-        return float(np.sum(self.penalty.at(held).conjugate(-scale * self._enlarged(theta, rounding)[held])))
 
     # Sums over rows. Everything that sums over rows goes through these three.
 
@@ -324,10 +314,10 @@ class Problem:
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
         if dual is None:
-            _, value = scaled_dual_point(inner, predictions, inner)
+            _, value = scaled_dual_point(inner, predictions, NumpyPasses(inner))
         else:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
-            value = dual_value(inner, theta, inner)
+            value = dual_value(inner, theta, NumpyPasses(inner))
         return self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:
@@ -386,31 +376,7 @@ class Problem:
 
     def fit_null_model(self, deadline: float = float("inf"), n_threads: int | None = None) -> NullModel:
         """``null_model``, or the best found by the deadline (in time.perf_counter's seconds) or at Ctrl-C."""
-        threads = resolve_threads(self.n_threads if n_threads is None else n_threads)
-        known: NullModel | None = self.__dict__.get("null_model")
-        if known is not None:
-            return known
-        inner = self.scaling.inner
-        if inner is not self:
-            null = self.scaling.null_out(inner.fit_null_model(deadline, threads))
-        else:
-            try:
-                null = fit_null_model(self, deadline, threads)
-            except OutOfRangeError:
-                self.rescale_columns()
-                return self.fit_null_model(deadline, threads)
-        if not np.isfinite(null.objective):
-            raise ValueError(self._overflow())
-        if null.status == "converged":
-            self.__dict__["null_model"] = null
-        return null
-
-    def _overflow(self) -> str:
-        """Which values make the loss overflow."""
-        culprit, largest = "y", float(np.max(np.abs(self.y)))
-        if self.offset is not None and (self.loss.is_classifier or np.max(np.abs(self.offset)) > largest):
-            culprit, largest = "offset", float(np.max(np.abs(self.offset)))
-        return f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}"
+        return known_null_model(self, deadline, resolve_threads(self.n_threads if n_threads is None else n_threads))
 
     @cached_property
     def alpha_max(self) -> float:

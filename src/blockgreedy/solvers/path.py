@@ -27,7 +27,6 @@ from blockgreedy.solvers.working_set import MAX_ITER
 
 if TYPE_CHECKING:
     from blockgreedy.backends.engine import Engine
-    from blockgreedy.problem.null_model import NullModel
 
 Array = NDArray[np.float64]
 
@@ -54,25 +53,41 @@ def solve_path(
     keep_duals: bool = False,
     callback: Callable[[PathPoint], bool | None] | None = None,
 ) -> SolutionPath:
-    """Solves ``problem`` for a decreasing sequence of alphas, each with a duality gap as a proof of its accuracy.
+    """Solve a problem for a decreasing sequence of alphas, each with a duality gap as a proof of its accuracy.
 
     Parameters
     ----------
-    problem : its own alpha is not used
-    alphas : the alphas, in any order; None: ``n_alphas`` values from alpha_max down to eps·alpha_max, equally spaced
-        on a log scale
-    l1_ratio : for an elastic net as in scikit-learn, whose L1 and ridge parts shrink together: alpha·l1_ratio is the
-        weight of the L1 norm, alpha·(1 − l1_ratio) is l2. None: alpha is the weight of the L1 norm, l2 is constant
-    max_nonzeros : the path ends with the first point that has more nonzero weights
-    early_stop : end the path as glmnet does: when 99.9 % of the null model's loss is explained, or a step down the
-        path explains less than 1e-5 more of it
-    tol : for each point, as in ``solve``
-    max_iter : for each point (default 1000)
-    max_seconds : for the whole path
-    keep_duals : keep the dual point of each alpha (n numbers each), to check the gaps with ``problem.duality_gap``
-    callback : called with each PathPoint; returning True ends the path
+    problem : Problem
+        Its own alpha is not used.
+    alphas : array, optional
+        The alphas, in any order. Default: ``n_alphas`` values from alpha_max down to eps·alpha_max, equally spaced on
+        a log scale.
+    n_alphas, eps : int and float, default 100 and 1e-3
+        The number of alphas, and the smallest one as a fraction of alpha_max.
+    l1_ratio : float, optional
+        For an elastic net as in scikit-learn, whose L1 and ridge parts shrink together: alpha·l1_ratio is the weight
+        of the L1 norm, alpha·(1 − l1_ratio) is l2. Default: alpha is the weight of the L1 norm, l2 is constant.
+    max_nonzeros : int, optional
+        The path ends with the first point that has more nonzero weights.
+    early_stop : bool, default False
+        End the path as glmnet does: when 99.9 % of the null model's loss is explained, or a step down the path
+        explains less than 1e-5 more of it.
+    tol, max_iter : float and int, optional
+        For each point, as in ``solve``.
+    max_seconds : float, optional
+        For the whole path.
+    n_threads : int, optional
+        As in ``solve``.
+    keep_duals : bool, default False
+        Keep the dual point of each alpha, to check the gaps with ``problem.duality_gap``.
+    callback : callable, optional
+        Called with each PathPoint; returning True ends the path.
 
-    Ctrl-C ends the path with status "interrupted". Its last point is then the best found for that alpha so far.
+    Returns
+    -------
+    SolutionPath
+        A point for each alpha. Ctrl-C ends the path with status "interrupted"; its last point is then the best found
+        for that alpha so far.
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
@@ -86,16 +101,17 @@ def solve_path(
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
-    limits = Limits(MAX_ITER if max_iter is None else int(max_iter), deadline, sure=_SURE)
     first = _at(problem, grid[0], ratio)
     null = first.fit_null_model(deadline, threads)
+    out_of_time = "" if null.status == "converged" else null.status
+    limits = Limits(MAX_ITER if max_iter is None else int(max_iter), deadline, sure=_SURE, ended=out_of_time)
     null_loss = null.objective - first.penalty_at(null.features).value(null.coef)
     engine = ENGINES["auto"](first, tol=float(tol), n_threads=threads, null=null, least_alpha=ratio * grid[-1])
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
         here = _at(problem, alpha, ratio) if points else first
-        point = _point_at(float(alpha), here, engine, limits, null, keep_duals, is_first=not points)
+        point = _point_at(float(alpha), here, engine, limits, keep_duals, is_first=not points)
         points.append(point)
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
@@ -117,12 +133,12 @@ def solve_path(
 
 
 def _point_at(
-    alpha: float, here: Problem, engine: Engine, limits: Limits, null: NullModel, keep_dual: bool, *, is_first: bool
+    alpha: float, here: Problem, engine: Engine, limits: Limits, keep_dual: bool, *, is_first: bool
 ) -> PathPoint:
     """The solution at one alpha, from that at the alpha before, or from the null model."""
     began, before = time.perf_counter(), engine.n_iter
     begin = engine.start if is_first else lambda: engine.move_to(here)
-    status = run(engine, begin, limits, ended="" if null.status == "converged" else null.status)
+    status = run(engine, begin, limits)
     found = engine.point(status, keep_dual)
     return PathPoint(
         alpha, found.features, found.values, found.intercept, found.objective, found.gap, found.loss,

@@ -30,6 +30,7 @@ class Limits:
     deadline: float  # in seconds of time.perf_counter
     may_extend: bool = False  # nobody asked for this max_iter: reaching it is a stall by another name
     sure: float = 1.0  # the part of the gap asked for that ends the run before its first step
+    ended: Status | Literal[""] = ""  # why there is no time for even one step
 
 
 class Recorder:
@@ -92,14 +93,13 @@ def run(
     begin: Callable[[], bool],
     limits: Limits,
     recorder: Recorder | None = None,
-    ended: Status | Literal[""] = "",
 ) -> Status:
     """Runs the engine until a reason to stop holds, and returns it.
 
-    ``begin`` takes the engine to its first iterate (``Engine.start`` or ``move_to``); ``ended`` is why there is no
-    time for more than that. Ctrl-C and the callback are heard between steps.
+    ``begin`` takes the engine to its first iterate (``Engine.start`` or ``move_to``). Ctrl-C and the callback are
+    heard between steps.
     """
-    status: Status | Literal[""] = ended
+    status: Status | Literal[""] = limits.ended
     stop, first, limit, sure = False, engine.n_iter, limits.max_iter, limits.sure
 
     def reason() -> Status | Literal[""]:
@@ -160,11 +160,10 @@ def run_to_solution(
     tol: float,
     began: float,
     partition: Partition | None,
-    ended: Status | Literal[""] = "",
 ) -> Solution:
     """A run from its start to the Solution."""
     engine = recorder.engine
-    status = run(engine, engine.start, limits, recorder, ended)
+    status = run(engine, engine.start, limits, recorder)
     n_iter = engine.n_iter
     point = engine.point(status)
     status = final_status(status, point)

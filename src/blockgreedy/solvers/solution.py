@@ -28,22 +28,62 @@ REMEDIES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Solution:
-    """The result of ``solve``: weights and intercept, and the duality gap as a proof of their accuracy."""
+    """The result of ``solve``: weights and intercept, and the duality gap as a proof of their accuracy.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_features,)
+        Weights.
+    intercept : float
+        Intercept, 0 if none is fitted.
+    objective : float
+        Mean loss plus penalty.
+    gap : float
+        Objective − dual value: the objective is at most this much above the true minimum.
+    dual : ndarray of shape (n_samples,)
+        The dual point that proves the gap.
+    status : {"converged", "max_iter", "max_seconds", "interrupted", "diverged", "stalled"}
+        How the run ended.
+    message : str
+        One sentence on the status: what happened, and what to change if it did not converge.
+    n_iter : int
+        Iterations.
+    seconds : float
+        Time in iterations; for "auto" all but the certificate.
+    check_seconds : float
+        Time in gap checks and recording; for "auto" in the certificate.
+    trace : Trace
+        The course of the run.
+    phase_seconds : dict of str to float
+        Where the default solver spent its time.
+    partition : Partition or None
+        The blocks of features that were used.
+    feature_names : ndarray of shape (n_features,) or None
+        Those of the problem.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(300, 400, 10.0)
+    >>> solution = bg.solve(bg.Problem(data, loss="logistic", alpha=0.001))
+    >>> solution.status, len(solution.top(3))
+    ('converged', 3)
+    """
 
     coef: NDArray[np.float64]
     intercept: float
     objective: float
-    gap: float  # objective − dual value: the objective is at most this much above the true minimum
+    gap: float
     dual: NDArray[np.float64]
     status: Status
-    message: str  # one sentence on the status: what happened, and what to change if it did not converge
+    message: str
     n_iter: int
-    seconds: float  # in iterations; for "auto" all but the certificate
-    check_seconds: float  # in gap checks and recording; for "auto" in the certificate
+    seconds: float
+    check_seconds: float
     trace: Trace = field(repr=False)
-    phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)  # where the default solver spent them
+    phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)
     partition: Partition | None = field(default=None, repr=False)
-    feature_names: NDArray[np.str_] | None = field(default=None, repr=False)  # those of the problem
+    feature_names: NDArray[np.str_] | None = field(default=None, repr=False)
 
     @property
     def nonzeros(self) -> int:

@@ -25,15 +25,41 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PathPoint:
-    """The solution at one alpha of a path."""
+    """The solution at one alpha of a path.
+
+    Attributes
+    ----------
+    alpha : float
+        Weight of the penalty.
+    features : ndarray of int
+        The features whose weight is not 0, ascending.
+    values : ndarray of float
+        Their weights.
+    intercept : float
+        The intercept, 0 if none is fitted.
+    objective : float
+        Mean loss plus penalty.
+    gap : float
+        The objective is at most this much above the true minimum.
+    loss : float
+        The mean loss: the objective without the penalty.
+    n_iter : int
+        Iterations.
+    seconds : float
+        Wall-clock time.
+    status : str
+        "converged", "max_iter", "max_seconds", "interrupted" or "stalled".
+    dual : ndarray of shape (n_samples,) or None
+        The dual point that proves the gap, if ``keep_duals`` was asked for.
+    """
 
     alpha: float
-    features: NDArray[np.int32]  # those with a weight that is not 0, ascending
-    values: Array  # their weights
+    features: NDArray[np.int32]
+    values: Array
     intercept: float
     objective: float
     gap: float
-    loss: float  # the mean loss: objective without penalty
+    loss: float
     n_iter: int
     seconds: float
     status: str
@@ -42,12 +68,39 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class SolutionPath:
-    """Solutions along ``alphas``, each with its duality gap."""
+    """Solutions along a sequence of alphas, each with its duality gap.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem, with an alpha of its own that is not used.
+    points : list of PathPoint
+        The solutions, alphas descending.
+    null_loss : float
+        Mean loss of the null model.
+    status : str
+        "converged", or the first other status; "stopped" where a rule or a callback ended the path early.
+    message : str
+        One sentence on the status.
+    seconds : float
+        Wall-clock time.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(300, 400, 10.0)
+    >>> path = bg.solve_path(bg.Problem(data, loss="logistic", alpha=0), n_alphas=10, eps=0.1)
+    >>> path.coefs.shape
+    (400, 10)
+    >>> k = path.index_of_nonzeros(20)
+    >>> path.coef(k).shape
+    (400,)
+    """
 
     problem: Problem = field(repr=False)
     points: list[PathPoint] = field(repr=False)
     null_loss: float
-    status: str  # "converged", or the first other status; "stopped" where a rule or callback ended the path early
+    status: str
     message: str
     seconds: float
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -31,7 +32,38 @@ _MAX_AUTO_BLOCKS = 1024  # each has a private copy of the predictions
 
 
 class FamilyArguments(TypedDict, total=False):
-    """The arguments of solve that only the family has."""
+    """The keyword arguments of ``solve`` that only the paper's family of methods has.
+
+    Attributes
+    ----------
+    blocks_per_iter : int, optional
+        P, the number of blocks chosen per iteration (default: all; "shotgun": 8).
+    per_block : int, default 1
+        Accepted features per block; 1 is the case that the paper's theory covers.
+    update : {"joint", "sweep", "add", "line-search"}, default "joint"
+        How the accepted steps are combined. "joint": coordinate descent over the accepted features, best first, on a
+        quadratic majoriser of the objective, ``max_sweeps`` (default 1) times. "sweep": one after the other on the
+        true loss, up to ``max_sweeps`` (default 10) times. "add": all steps added at once (the paper's Algorithm 1;
+        may diverge). "line-search": each step refined alone on the true loss, then all added (our reading of the
+        paper's implementation; may cycle). "joint" and "sweep" never raise the objective.
+    greedy_rule : {"gain", "step"}, default "gain"
+        The best proposal of a block has the largest guaranteed decrease of the objective, or the largest |step| (as
+        in the paper).
+    scan : {"slices", "blocks"}, default "slices"
+        What a thread reads: an equal share of the nonzeros, or whole blocks, which shows their load imbalance.
+    atomic : bool, default False
+        Add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results are then
+        not bitwise repeatable.
+    inner_tol : float, default 1e-3
+        "line-search", "sweep" and "joint" stop refining when a change is below inner_tol times the first change.
+    max_sweeps : int, optional
+        See ``update``.
+    on_divergence : {"stop", "continue"}, default "stop"
+        End the run and return the best weights seen, or go on and return the last ones.
+    trace_spectral_radius : bool, default False
+        Also record how correlated the features accepted in an iteration are: the largest eigenvalue of the matrix of
+        inner products of their columns, scaled to norm 1. Its time is not counted.
+    """
 
     blocks_per_iter: int | None
     per_block: int
@@ -67,55 +99,60 @@ def solve(
     seed: int = 0,
     **family: Unpack[FamilyArguments],
 ) -> Solution:
-    """Minimises ``problem``, with a duality gap as a proof of accuracy.
+    """Minimise a problem, with a duality gap as a proof of accuracy.
 
     Parameters
     ----------
-    method : "auto", or a member of the paper's family
-        "auto" (default): proximal Newton steps on a working set of features; fast at any alpha, and the objective
-        never rises. The others are settings of Algorithm 1 of the paper, which updates P (``blocks_per_iter``) of
-        B (``n_blocks``) blocks of features in each iteration: "block-greedy": you choose B and P; "scd": every
-        feature is a block, P = 1; "shotgun": every feature is a block, P > 1; "greedy": B = 1; "thread-greedy":
-        P = B.
-    tol : stop at a duality gap of tol·(objective of the null model).
-    max_iter : default 1000 for "auto", 100,000·⌈B/P⌉ for the family.
-    max_seconds : limit in wall-clock seconds, gap checks included.
-    n_threads : default: all cores that the process may use. Results are bitwise the same for any number.
-    n_blocks : "auto": blocks of columns that threads sweep over in parallel, each with its own copy of the residual
+    problem : Problem
+        What to minimise.
+    method : {"auto", "block-greedy", "scd", "shotgun", "greedy", "thread-greedy"}, default "auto"
+        "auto": proximal Newton steps on a working set of features; fast at any alpha, and the objective never rises.
+        The others are settings of Algorithm 1 of the paper, which updates P (``blocks_per_iter``) of B (``n_blocks``)
+        blocks of features in each iteration: "block-greedy": you choose B and P; "scd": every feature is a block,
+        P = 1; "shotgun": every feature is a block, P > 1; "greedy": B = 1; "thread-greedy": P = B.
+    tol : float, default 1e-4
+        Stop at a duality gap of tol·(objective of the null model).
+    max_iter : int, optional
+        Default 1000 for "auto", 100,000·⌈B/P⌉ for the family.
+    max_seconds : float, optional
+        Limit in wall-clock seconds, gap checks included.
+    n_threads : int, optional
+        Default: all cores that the process may use. Results are bitwise the same for any number.
+    n_blocks : int, optional
+        "auto": blocks of columns that threads sweep over in parallel, each with its own copy of the residual
         (default: 1 to 8, by the size of the working set); the family: B (default 32).
-    partition : Partition, or for the family also "random" (default), "contiguous", "clustered", "balanced"
-    coef_init, intercept_init : where to start. Default: the null model, in which all penalised weights are 0. "auto"
-        does not use a start whose objective is higher than that of the null model.
-    trace_iters, trace_seconds : number of iterations and/or seconds between records of the trace (default: "auto"
-        records every iteration, the family every check of the gap).
-    callback : called with each Record; returning True stops the run.
-    seed : for random partitions and the family's random selection of blocks.
+    partition : Partition or str, optional
+        The blocks; for the family also "random" (default), "contiguous", "clustered" or "balanced".
+    coef_init, intercept_init : array of shape (n_features,) and float, optional
+        Where to start. Default: the null model, in which all penalised weights are 0. "auto" does not use a start
+        whose objective is higher than that of the null model.
+    trace_iters, trace_seconds : int and float, optional
+        Iterations and/or seconds between records of the trace (default: "auto" records every iteration, the family
+        every check of the gap).
+    callback : callable, optional
+        Called with each Record; returning True stops the run.
+    seed : int, default 0
+        For random partitions and the family's random selection of blocks.
+    **family
+        Settings that only the family has; ``FamilyArguments`` describes them.
 
-    Other parameters, for the family only
-    -------------------------------------
-    blocks_per_iter : P, blocks chosen per iteration.
-    per_block : accepted features per block (default 1, the case that the paper's theory covers).
-    update : how the accepted steps are combined
-        "joint" (default): coordinate descent over the accepted features, best first, on a quadratic majoriser of the
-        objective, ``max_sweeps`` (default 1) times; "sweep": one after the other on the true loss, up to
-        ``max_sweeps`` (default 10) times; "add": all steps added at once (the paper's Algorithm 1; may diverge);
-        "line-search": each step refined alone on the true loss, then all added (our reading of the paper's
-        implementation; may cycle). "joint" and "sweep" never raise the objective.
-    inner_tol : "line-search", "sweep" and "joint" stop refining when a change is below inner_tol (default 1e-3) times
-        the first change.
-    greedy_rule : the best proposal of a block is the one with the largest guaranteed decrease of the objective
-        ("gain", default), or the largest |step| ("step", as in the paper).
-    scan : what a thread reads: "slices" (default), an equal share of the nonzeros, or "blocks", whole blocks, which
-        shows their load imbalance.
-    atomic : add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results
-        are then not bitwise repeatable.
-    on_divergence : "stop" (default) ends the run and returns the best weights seen; "continue" goes on and returns
-        the last ones.
-    trace_spectral_radius : also record how correlated the features accepted in an iteration are: the largest
-        eigenvalue of the matrix of inner products of their columns, scaled to norm 1. Its time is not counted.
+    Returns
+    -------
+    Solution
+        Weights, gap and trace.
 
-    Warns with a ConvergenceRiskWarning if the paper's theory does not cover the settings with ``update="add"``
-    (epsilon is proven to be 1 or more, or ``per_block`` > 1), and says how many blocks per iteration are safe.
+    Warns
+    -----
+    ConvergenceRiskWarning
+        If the paper's theory does not cover the settings with ``update="add"`` (epsilon is proven to be 1 or more, or
+        ``per_block`` > 1); it says how many blocks per iteration are safe.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(300, 400, 10.0)
+    >>> bg.solve(bg.Problem(data, loss="logistic", alpha=0.001), tol=1e-6).status
+    'converged'
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
@@ -134,38 +171,33 @@ def solve(
         _refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
+        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
         null = None
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(deadline, threads)
+            limits = replace(limits, ended="" if null.status == "converged" else null.status)
         engine = ENGINES["auto"](
             problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given
         )
-        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
-        ended = "" if null is None or null.status == "converged" else null.status
     else:
-        made = _family_options(problem, method, n_blocks, partition, seed, family)
-        given = _family_partition(problem, made, partition, threads)
-        warn_of_risk(problem, given, made, threads, stacklevel=2)
-        limits = Limits(10_000 * made.check_every if max_iter is None else max_iter, deadline)
+        options = _family_options(problem, method, n_blocks, partition, seed, family)
+        given = _family_partition(problem, options, partition, threads)
+        warn_of_risk(problem, given, options, threads, stacklevel=2)
+        limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, deadline)
         engine = ENGINES["family"](
             problem,
             given,
-            made,
+            options,
             tol=float(tol),
             n_threads=threads,
             max_iter=limits.max_iter,
             start=None if start is None else start[0],
             stop_on_divergence=family.get("on_divergence", "stop") == "stop",
-            trace_spectral_radius=flag("trace_spectral_radius", family.get("trace_spectral_radius", False)),
+            trace_spectral_radius=family.get("trace_spectral_radius", False),
         )
-        ended = ""
-    recorder = Recorder(
-        engine,
-        None if trace_iters is None else index(trace_iters),
-        None if trace_seconds is None else float(trace_seconds),
-        callback,
-    )
-    return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given, ended=ended)
+    every_iters = None if trace_iters is None else index(trace_iters)
+    recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
+    return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
 
 
 def _family_options(

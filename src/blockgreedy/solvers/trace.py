@@ -30,7 +30,22 @@ class Record:
 
 @dataclass
 class Trace:
-    """The course of a run: a list of records; ``trace["objective"]`` is one column as an array."""
+    """The course of a run: a list of records, of which ``trace["objective"]`` is one column as an array.
+
+    Attributes
+    ----------
+    records : list of Record
+        One for each observation: iteration, seconds, objective, nonzeros, nonzeros_touched, critical_nonzeros,
+        active_blocks, gap and spectral_radius.
+
+    Examples
+    --------
+    >>> import blockgreedy as bg
+    >>> data = bg.data.text_like(300, 400, 10.0)
+    >>> trace = bg.solve(bg.Problem(data, loss="logistic", alpha=0.001)).trace
+    >>> bool(trace["objective"][-1] <= trace["objective"][0])
+    True
+    """
 
     records: list[Record] = field(default_factory=list)
 

@@ -1,0 +1,102 @@
+// Linear combinations of columns in float64, shared by the threads: sums are the same for any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/rows.hpp"
+#include "math/core_problem.hpp"
+#include "working_set/tuning.hpp"
+
+namespace blockgreedy {
+
+// One column and its coefficient.
+struct Term {
+  std::int32_t feature;
+  double coefficient;
+};
+
+template <class View>
+class ColumnCombination {
+ public:
+  ColumnCombination(const View& view, ThreadTeam& team) : view_(view), team_(team), rows_(view.n_rows, team) {}
+
+  // out_i = base(i) + Σ coefficient·x_ij
+  template <class Base>
+  void sum(const std::vector<Term>& terms, Base base, std::vector<double>& out) {
+    std::int64_t work = 0;
+    for (const Term& term : terms) work += view_.count(term.feature);
+    // On tall data private sums would cost more than finding the rows of a slice.
+    if (is_tall(view_.n_rows)) sum_by_rows(terms, work, base, out.data());
+    else sum_by_columns(terms, work, base, out);
+  }
+
+  // The same with twice as many digits: compensated summation, each sum carries what rounding took from it.
+  template <class Base>
+  void sum_compensated(const std::vector<Term>& terms, Base base, std::vector<double>& out) {
+    std::vector<double> rest(out.size());
+    rows_.for_each([&](std::size_t i) { out[i] = base(i); });
+    for (const Term& term : terms) {
+      view_.for_each_nonzero(term.feature, [&](std::int32_t row, double x) {
+        const auto i = static_cast<std::size_t>(row);
+        const double product = term.coefficient * x, sum = out[i] + product, back = sum - out[i];
+        rest[i] += std::fma(term.coefficient, x, -product) + ((out[i] - (sum - back)) + (product - back));
+        out[i] = sum;
+      });
+    }
+    rows_.for_each([&](std::size_t i) { out[i] += rest[i]; });
+  }
+
+ private:
+  template <class Base>
+  void sum_by_rows(const std::vector<Term>& terms, std::int64_t work, Base base, double* out) {
+    team_.for_work(rows_.slices().count(), work + view_.n_rows, [&](std::int64_t slice) {
+      const std::int64_t begin = rows_.slices().begin(slice), end = rows_.slices().end(slice);
+      for (auto i = begin; i < end; ++i) out[i] = base(i);
+      for (const Term& term : terms) {
+        const double coefficient = term.coefficient;
+        view_.for_each_nonzero(term.feature, begin, end,
+                               [=](std::int32_t i, double x) { out[i] += coefficient * x; });
+      }
+    });
+  }
+
+  // Parts of the columns have private sums, which are added up by slices of rows.
+  template <class Base>
+  void sum_by_columns(const std::vector<Term>& terms, std::int64_t work, Base base, std::vector<double>& total) {
+    const auto n = static_cast<std::size_t>(view_.n_rows);
+    const std::int64_t n_parts = std::clamp<std::int64_t>(
+        work / (Tuning::Layout::rows_per_private_sum * view_.n_rows), 1, Tuning::Layout::max_private_sums);
+    if (static_cast<std::int64_t>(partial_.size()) < n_parts - 1) partial_.resize(n_parts - 1);
+    const auto cuts =
+        cut_by_work(terms.size(), work, n_parts, [&](std::size_t k) { return view_.count(terms[k].feature); });
+    team_.for_work(n_parts, work, [&](std::int64_t part) {
+      const auto at = static_cast<std::size_t>(part);
+      std::vector<double>& sum = part == 0 ? total : partial_[at - 1];
+      sum.resize(n);
+      double* out = sum.data();
+      for (std::size_t i = 0; i < n; ++i) out[i] = part == 0 ? base(i) : 0.0;
+      for (std::size_t k = cuts[at]; k < cuts[at + 1]; ++k) {
+        const double coefficient = terms[k].coefficient;
+        view_.for_each_nonzero(terms[k].feature, [=](std::int32_t i, double x) { out[i] += coefficient * x; });
+      }
+    });
+    if (n_parts == 1) return;
+    team_.for_work(rows_.slices().count(), view_.n_rows * n_parts, [&](std::int64_t slice) {
+      for (std::int64_t part = 1; part < n_parts; ++part) {
+        const double* from = partial_[part - 1].data();
+        double* to = total.data();
+        for (std::int64_t i = rows_.slices().begin(slice); i < rows_.slices().end(slice); ++i) to[i] += from[i];
+      }
+    });
+  }
+
+  View view_;
+  ThreadTeam& team_;
+  Rows rows_;
+  std::vector<std::vector<double>> partial_;
+};
+
+}  // namespace blockgreedy
