@@ -15,7 +15,7 @@ from ..paths.cell import grid
 from ..paths.options import shared_parser
 from ..quiet import wait_for_quiet
 from ..race import problems
-from ..race.__main__ import configuration
+from ..race.__main__ import configuration, say_what_is_missing
 from ..race.measure import Settings as RaceSettings
 from ..race.peers import Peer, Solver, available
 from ..race.worker import Worker
@@ -49,11 +49,7 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     about = configuration(peers, absent, RaceSettings(options.limit, options.repeats))
     (options.results / "cv-configuration.json").write_text(json.dumps(about, indent=2) + "\n")
-    for name, reason in absent.items():
-        console.print(f"[yellow]not raced:[/yellow] {name}: {reason}")
-    gone = problems.missing(tuple(options.problems))
-    for name, reason in gone.items():
-        console.print(f"[yellow]left out:[/yellow] {name}: {reason}")
+    gone = say_what_is_missing(console, absent, options.problems)
     try:
         for name in options.problems:
             if name not in gone:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ..quiet import wait_for_quiet
 from ..race import problems
-from ..race.__main__ import configuration
+from ..race.__main__ import configuration, say_what_is_missing
 from ..race.measure import Settings as RaceSettings
 from ..race.peers import Peer, Solver, available
 from ..race.worker import Worker
@@ -62,11 +62,7 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     about = configuration(peers, absent, RaceSettings(options.limit, options.repeats, patience=options.patience))
     (options.results / "paths-configuration.json").write_text(json.dumps(about, indent=2) + "\n")
-    for name, reason in absent.items():
-        console.print(f"[yellow]not raced:[/yellow] {name}: {reason}")
-    gone = problems.missing(tuple(options.problems))
-    for name, reason in gone.items():
-        console.print(f"[yellow]left out:[/yellow] {name}: {reason}")
+    gone = say_what_is_missing(console, absent, options.problems)
     workers: dict[str, Worker] = {}
     try:
         for name in options.problems:
