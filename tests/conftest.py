@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -51,6 +54,18 @@ def random_problem(
     y = random_targets(rng, n, loss)
     problem = bg.Problem(X, y, loss=loss, alpha=1.0, **penalty)
     return problem.with_alpha(ratio * problem.alpha_max)
+
+
+def press_ctrl_c_after(seconds):
+    """In a thread; the list that is returned gets the time at which it was pressed."""
+    sent = []
+
+    def press():
+        sent.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Timer(seconds, press).start()
+    return sent
 
 
 @pytest.fixture

@@ -94,7 +94,9 @@ def test_text_classification_finds_the_words_of_each_subject(run):
     for name, words in subjects.items():
         top = re.search(rf"^ *{name}: .* words; (.*)$", printed, flags=re.MULTILINE)
         assert {entry.split()[0] for entry in top[1].split(", ")} <= words
-    assert all(float(share) > 0.9 for share in re.findall(r"accuracy (\S+),", printed))
+    shares = [float(share) for share in re.findall(r"accuracy (\S+),", printed)]
+    assert shares
+    assert min(shares) > 0.9
 
 
 def test_reading_a_path_agrees_with_scikit_learn_and_draws(run, tmp_path):

@@ -174,6 +174,7 @@ def test_notebooks_show_datasets_and_diagnoses(page_data, blocks):
     found = bg.diagnose(page_data.X, blocks, page_data.y)
     text = unescape(re.sub("<[^>]+>", " ", found._repr_html_()))
     assert "8 of 8 blocks per iteration: epsilon" in text
+    assert found.advice
     assert all(sentence in text for sentence in found.advice)
 
 

@@ -1,8 +1,6 @@
 """solve: presets, statuses, limits, callbacks, errors."""
 
-import os
 import signal
-import threading
 import time
 
 import numpy as np
@@ -12,7 +10,7 @@ import blockgreedy as bg
 from blockgreedy.backends.cpu import block_greedy
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.options import FamilyOptions
-from conftest import random_design, random_problem
+from conftest import press_ctrl_c_after, random_design, random_problem
 
 
 @pytest.fixture
@@ -190,14 +188,7 @@ def long_problem():
 @pytest.mark.parametrize("method", ["thread-greedy", "scd"])
 def test_ctrl_c_returns_the_best_iterate_within_a_second(method):
     problem = long_problem()
-    sent = []
-
-    def interrupt():
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    timer = threading.Timer(0.4, interrupt)
-    timer.start()
+    sent = press_ctrl_c_after(0.4)
     solution = bg.solve(problem, method, tol=0, max_seconds=20)
     finished = time.perf_counter()
     assert solution.status == "interrupted"

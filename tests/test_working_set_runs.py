@@ -1,15 +1,13 @@
 """Runs of the default solver: repeatable to the bit, stopped in every way, with errors that name their cause."""
 
-import os
 import signal
-import threading
 import time
 
 import numpy as np
 import pytest
 
 import blockgreedy as bg
-from conftest import LOSSES, random_problem
+from conftest import LOSSES, press_ctrl_c_after, random_problem
 from oracle import assert_never_rises
 
 
@@ -138,14 +136,7 @@ def test_max_seconds_stops_soon_after():
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c_returns_the_last_point_within_a_second(n_threads):
     problem = long_problem()
-    sent = []
-
-    def interrupt():
-        sent.append(time.perf_counter())
-        os.kill(os.getpid(), signal.SIGINT)
-
-    timer = threading.Timer(0.7, interrupt)
-    timer.start()
+    sent = press_ctrl_c_after(0.7)
     solution = bg.solve(problem, tol=0, max_seconds=30, n_threads=n_threads)
     finished = time.perf_counter()
     assert solution.status == "interrupted"

@@ -12,9 +12,10 @@ from pathlib import Path
 from rich.console import Console
 
 from ..paths.cell import grid
+from ..paths.options import shared_parser
 from ..quiet import wait_for_quiet
 from ..race import problems
-from ..race.__main__ import RESULTS, configuration
+from ..race.__main__ import configuration, say_what_is_missing
 from ..race.measure import Settings as RaceSettings
 from ..race.peers import Peer, Solver, available
 from ..race.worker import Worker
@@ -26,21 +27,8 @@ from .reference import reference
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cv", description=__doc__)
-    parser.add_argument("--problems", nargs="+", default=problems.REAL, choices=problems.NAMES, metavar="NAME")
-    parser.add_argument("--losses", nargs="+", default=problems.LOSSES, choices=problems.LOSSES)
-    parser.add_argument("--n-alphas", type=int, default=100)
-    parser.add_argument("--eps", type=float, default=1e-3, help="smallest alpha / alpha_max")
+    parser = shared_parser("python -m benchmarks.cv", __doc__, "cross-validation", 1800.0)
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--solvers", nargs="+", help="beginnings of solver names, such as celer or blockgreedy")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one cross-validation")
-    parser.add_argument("--repeats", type=int, default=3, help="timed runs of one below 10 s")
-    parser.add_argument("--memory", type=float, default=12.0, help="GB that one solver may allocate")
-    parser.add_argument("--quiet", type=float, default=0.3, help="cores that others may use when a fit begins …")
-    parser.add_argument("--wait", type=float, default=0.0, help="… or it waits, but not longer than this (seconds)")
-    parser.add_argument("--again", action="store_true", help="run also what has run before, and replace it")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     return parser.parse_args()
 
 
@@ -61,11 +49,7 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     about = configuration(peers, absent, RaceSettings(options.limit, options.repeats))
     (options.results / "cv-configuration.json").write_text(json.dumps(about, indent=2) + "\n")
-    for name, reason in absent.items():
-        console.print(f"[yellow]not raced:[/yellow] {name}: {reason}")
-    gone = problems.missing(tuple(options.problems))
-    for name, reason in gone.items():
-        console.print(f"[yellow]left out:[/yellow] {name}: {reason}")
+    gone = say_what_is_missing(console, absent, options.problems)
     try:
         for name in options.problems:
             if name not in gone:

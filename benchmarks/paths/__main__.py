@@ -14,33 +14,26 @@ from rich.console import Console
 
 from ..quiet import wait_for_quiet
 from ..race import problems
-from ..race.__main__ import RESULTS, configuration
+from ..race.__main__ import configuration, say_what_is_missing
 from ..race.measure import Settings as RaceSettings
 from ..race.peers import Peer, Solver, available
 from ..race.worker import Worker
 from ..table import read_table, write_table
 from .cell import grid
 from .measure import Row, Settings, race_cell
+from .options import shared_parser
 from .peers import PEERS
 from .reference import reference
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.paths", description=__doc__)
-    parser.add_argument("--problems", nargs="+", default=problems.REAL, choices=problems.NAMES, metavar="NAME")
-    parser.add_argument("--losses", nargs="+", default=problems.LOSSES, choices=problems.LOSSES)
-    parser.add_argument("--n-alphas", type=int, default=100)
-    parser.add_argument("--eps", type=float, default=1e-3, help="smallest alpha / alpha_max")
-    parser.add_argument("--solvers", nargs="+", help="beginnings of solver names, such as celer or blockgreedy")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=900.0, help="seconds for one path")
-    parser.add_argument("--patience", type=float, default=math.inf, help="… and times the cell's fastest peer so far")
-    parser.add_argument("--repeats", type=int, default=3, help="timed runs of a path below 10 s")
-    parser.add_argument("--memory", type=float, default=12.0, help="GB that one solver may allocate")
-    parser.add_argument("--quiet", type=float, default=0.3, help="cores that others may use when a path begins …")
-    parser.add_argument("--wait", type=float, default=0.0, help="… or it waits, but not longer than this (seconds)")
-    parser.add_argument("--again", action="store_true", help="run also what has run before, and replace it")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser = shared_parser("python -m benchmarks.paths", __doc__, "path", 900.0)
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=math.inf,
+        help="limit also by this many times the cell's fastest peer so far",
+    )
     return parser.parse_args()
 
 
@@ -69,11 +62,7 @@ def main() -> None:
     options.results.mkdir(parents=True, exist_ok=True)
     about = configuration(peers, absent, RaceSettings(options.limit, options.repeats, patience=options.patience))
     (options.results / "paths-configuration.json").write_text(json.dumps(about, indent=2) + "\n")
-    for name, reason in absent.items():
-        console.print(f"[yellow]not raced:[/yellow] {name}: {reason}")
-    gone = problems.missing(tuple(options.problems))
-    for name, reason in gone.items():
-        console.print(f"[yellow]left out:[/yellow] {name}: {reason}")
+    gone = say_what_is_missing(console, absent, options.problems)
     workers: dict[str, Worker] = {}
     try:
         for name in options.problems:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from .. import glmnet
 from ..race.peers import Peer, decades
+from ..race.peers.adelie import coefs_along_alphas
 from ..race.peers.liblinear import Liblinear, LiblinearMulticore
 from ..race.problems import Cell, Data, Loss
 from .cell import Array, PathCell
@@ -223,15 +224,7 @@ class Adelie(PathPeer):
         return X, glm, cell.alphas, n_threads
 
     def fit(self, prepared: Any, tolerance: float) -> Any:
-        import adelie
-
-        X, glm, alphas, n_threads = prepared
-        options = {"intercept": False, "early_exit": False, "progress_bar": False, "n_threads": n_threads}
-        limits = {"irls_max_iters": 1_000_000, "max_iters": 10_000_000}
-        state = adelie.grpnet(X, glm, lmda_path=alphas, tol=tolerance, irls_tol=tolerance, **options, **limits)
-        if state.error:
-            raise RuntimeError(state.error)
-        return state.betas.T
+        return coefs_along_alphas(prepared, tolerance).T
 
 
 class LiblinearLoop(PathPeer):

@@ -94,6 +94,16 @@ def solvers_for(peers: list[Peer], data: problems.Data, loss: str, options: argp
     return [s for s in found if wanted is None or any(s.label.startswith(start) for start in wanted)]
 
 
+def say_what_is_missing(console: Console, absent: dict[str, str], wanted: list[str]) -> dict[str, str]:
+    """Peers that cannot run here, and problems without data; returns these, with the reasons."""
+    for name, reason in absent.items():
+        console.print(f"[yellow]not raced:[/yellow] {name}: {reason}")
+    gone = problems.missing(tuple(wanted))
+    for name, reason in gone.items():
+        console.print(f"[yellow]left out:[/yellow] {name}: {reason}")
+    return gone
+
+
 def main() -> None:
     options = arguments()
     console = Console(highlight=False, soft_wrap=True)
@@ -111,11 +121,7 @@ def main() -> None:
         console.print(
             f"[yellow]the machine is busy[/yellow] (load {os.getloadavg()[0]:.1f}): times will be worth little"
         )
-    for name, reason in absent.items():
-        console.print(f"[yellow]not raced:[/yellow] {name}: {reason}")
-    gone = problems.missing(tuple(options.problems))
-    for name, reason in gone.items():
-        console.print(f"[yellow]left out:[/yellow] {name}: {reason}")
+    gone = say_what_is_missing(console, absent, options.problems)
     workers: dict[str, Worker] = {}
     try:
         for name in options.problems:

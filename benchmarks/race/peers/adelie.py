@@ -12,6 +12,19 @@ from ..problems import Cell
 from . import Peer, decades
 
 
+def coefs_along_alphas(prepared: Any, tolerance: float) -> Any:
+    """A row of weights for each alpha; ``prepared`` is (matrix, adelie's likelihood, alphas, threads)."""
+    import adelie
+
+    X, glm, alphas, n_threads = prepared
+    options = {"intercept": False, "early_exit": False, "progress_bar": False, "n_threads": n_threads}
+    limits = {"irls_max_iters": 1_000_000, "max_iters": 10_000_000}
+    state = adelie.grpnet(X, glm, lmda_path=alphas, tol=tolerance, irls_tol=tolerance, **options, **limits)
+    if state.error:
+        raise RuntimeError(state.error)
+    return state.betas
+
+
 class Adelie(Peer):
     name = "adelie"
     package = "adelie"
@@ -36,15 +49,7 @@ class Adelie(Peer):
         return X, glm, alphas, n_threads
 
     def fit(self, prepared: Any, tolerance: float) -> NDArray[np.float64]:
-        import adelie
-
-        X, glm, alphas, n_threads = prepared
-        options = {"intercept": False, "early_exit": False, "progress_bar": False, "n_threads": n_threads}
-        limits = {"irls_max_iters": 1_000_000, "max_iters": 10_000_000}
-        state = adelie.grpnet(X, glm, lmda_path=alphas, tol=tolerance, irls_tol=tolerance, **options, **limits)
-        if state.error:
-            raise RuntimeError(state.error)
-        return state.betas[-1].toarray().ravel()
+        return coefs_along_alphas(prepared, tolerance)[-1].toarray().ravel()
 
 
 class AdeliePath(Adelie):
