@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-from pathlib import Path
 from typing import Any
 
-from ..paths.report import seconds
-from ..race.report import RESULTS, setting
-from ..table import read_table
+from ..paths.report import seconds, write_summary
+from ..race.report import setting
 from .measure import Row
 
 OURS = "blockgreedy"
@@ -74,17 +70,5 @@ def summary(rows: list[Row], about: dict[str, Any]) -> str:
     return "\n".join([*lines, *headline(rows), *everybody(rows)])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cv.report", description=__doc__)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    folder = parser.parse_args().results
-    rows = read_table(folder / "cv.csv", Row)
-    if not rows:
-        raise SystemExit(f"no rows in {folder}: run python -m benchmarks.cv first")
-    text = summary(rows, json.loads((folder / "cv-configuration.json").read_text()))
-    (folder / "cv.md").write_text(text)
-    print(text)
-
-
 if __name__ == "__main__":
-    main()
+    write_summary("cv", Row, summary, __doc__)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from ..race import problems
 from ..race.__main__ import configuration, say_what_is_missing
 from ..race.measure import Settings as RaceSettings
 from ..race.peers import Peer, Solver, available
-from ..race.worker import Worker
+from ..race.worker import Worker, workers_until_done
 from ..table import read_table, write_table
 from .cell import grid
 from .measure import Row, Settings, race_cell
@@ -63,16 +62,10 @@ def main() -> None:
     about = configuration(peers, absent, RaceSettings(options.limit, options.repeats, patience=options.patience))
     (options.results / "paths-configuration.json").write_text(json.dumps(about, indent=2) + "\n")
     gone = say_what_is_missing(console, absent, options.problems)
-    workers: dict[str, Worker] = {}
-    try:
+    with workers_until_done() as workers:
         for name in options.problems:
             if name not in gone:
                 race_problem(name, peers, workers, options, console)
-    except KeyboardInterrupt:
-        sys.exit("interrupted; what is finished is kept")
-    finally:
-        for worker in workers.values():
-            worker.stop()
 
 
 def race_problem(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from ..race.report import RESULTS, setting
 from ..table import read_table
 from .measure import OURS, TARGET, Row, times
+
+AnyRow = TypeVar("AnyRow")
 
 Cell = tuple[str, str]
 
@@ -104,17 +106,20 @@ def summary(rows: list[Row], about: dict[str, Any]) -> str:
     return "\n".join([*lines, *headline(rows), *everybody(rows)])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.paths.report", description=__doc__)
+def write_summary(
+    name: str, kind: type[AnyRow], summarise: Callable[[list[AnyRow], dict[str, Any]], str], description: str | None
+) -> None:
+    """The report ``name``.md of the rows in ``name``.csv, in a folder that the command line may name; printed too."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{name}.report", description=description)
     parser.add_argument("--results", type=Path, default=RESULTS)
     folder = parser.parse_args().results
-    rows = read_table(folder / "paths.csv", Row)
+    rows = read_table(folder / f"{name}.csv", kind)
     if not rows:
-        raise SystemExit(f"no rows in {folder}: run python -m benchmarks.paths first")
-    text = summary(rows, json.loads((folder / "paths-configuration.json").read_text()))
-    (folder / "paths.md").write_text(text)
+        raise SystemExit(f"no rows in {folder}: run python -m benchmarks.{name} first")
+    text = summarise(rows, json.loads((folder / f"{name}-configuration.json").read_text()))
+    (folder / f"{name}.md").write_text(text)
     print(text)
 
 
 if __name__ == "__main__":
-    main()
+    write_summary("paths", Row, summary, __doc__)

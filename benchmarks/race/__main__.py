@@ -8,7 +8,6 @@ import math
 import os
 import platform
 import subprocess
-import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +18,7 @@ from . import problems
 from .install import FAILED
 from .measure import Settings, hopeless, race_cell, read_rows, still_wanted, with_suboptimality, write_rows
 from .peers import Peer, Solver, available
-from .worker import Worker
+from .worker import Worker, workers_until_done
 
 RESULTS = Path(__file__).parents[1] / "results"
 PACKAGES = ("numpy", "scipy", "numba", "tabmat", "threadpoolctl")
@@ -122,16 +121,10 @@ def main() -> None:
             f"[yellow]the machine is busy[/yellow] (load {os.getloadavg()[0]:.1f}): times will be worth little"
         )
     gone = say_what_is_missing(console, absent, options.problems)
-    workers: dict[str, Worker] = {}
-    try:
+    with workers_until_done() as workers:
         for name in options.problems:
             if name not in gone:
                 race_problem(name, peers, workers, options, settings, console)
-    except KeyboardInterrupt:
-        sys.exit("interrupted; what is finished is kept")
-    finally:
-        for worker in workers.values():
-            worker.stop()
 
 
 def race_problem(

@@ -14,9 +14,11 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,19 @@ def serve(connection: Connection, registry: str, peer_name: str, n_threads: int,
         except BaseException as error:
             text = "".join(traceback.format_exception_only(error)).strip()
             connection.send(("failed", text[:500]))
+
+
+@contextlib.contextmanager
+def workers_until_done() -> Iterator[dict[str, Worker]]:
+    """Workers by solver, made by whoever needs one, stopped at the end; Ctrl-C ends with what is finished."""
+    workers: dict[str, Worker] = {}
+    try:
+        yield workers
+    except KeyboardInterrupt:
+        sys.exit("interrupted; what is finished is kept")
+    finally:
+        for worker in workers.values():
+            worker.stop()
 
 
 class Worker:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.backends.engine import Point
 from blockgreedy.problem.certificate import scaled_dual_point
 
 if TYPE_CHECKING:
@@ -25,15 +26,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Guarded:
-    """A point as the user gets it, and what is proven of it."""
+    """A point as the user gets it, in whose place no dual point stands yet, and what the engine needs to go on."""
 
-    features: NDArray[np.int32]  # those with a weight that is not 0, ascending
-    values: Array  # their weights
-    intercept: float
-    objective: float
-    penalty: float  # what it adds to the objective
-    gap: float
-    is_proven: bool  # the gap is what was asked for
+    point: Point
     other_dual: Array | None  # where the engine's own is not the best one
     inner_intercept: float
 
@@ -72,15 +67,7 @@ def guard(
             other, dual_value = point, value
     if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
         other, dual_value = np.zeros(inner.n_samples), 0.0
-    gap = max(objective - dual_value, 0.0)
-    return Guarded(
-        features,
-        values,
-        intercept,
-        scaling.value_out(objective),
-        scaling.value_out(penalty),
-        scaling.value_out(gap),
-        gap <= engine.enough,
-        other,
-        inner_intercept,
-    )
+    gap, value = max(objective - dual_value, 0.0), scaling.value_out(objective)
+    loss, is_proven = value - scaling.value_out(penalty), gap <= engine.enough
+    found = Point(features, values, intercept, value, loss, scaling.value_out(gap), is_proven, None)
+    return Guarded(found, other, inner_intercept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -171,10 +172,11 @@ class WorkingSetEngine(EngineBase):
         the guard shows it. Small problems are then solved in float64 first, but for the alphas of a path, where the
         next one starts from weights that are nearly as good.
         """
-        point = self._guard(status)
+        guarded = self._guard(status)
+        point = guarded.point
         if point.is_proven or self._n_renewals == _MAX_RENEWALS:
             return False
-        before, b = self.core.objective, point.inner_intercept
+        before, b = self.core.objective, guarded.inner_intercept
         verified, _, _ = self.core.verify(point.features, self.coef[point.features], b)
         drifted = abs(before - verified) > ROUNDING * before
         better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
@@ -192,10 +194,10 @@ class WorkingSetEngine(EngineBase):
         """The guard's verdict on where the core stands, kept until it moves on."""
         key = (status, self.core.n_iter, self._n_renewals)
         if self._guarded is None or self._guarded[0] != key:
-            point = self._evaluated(status not in ("converged", "interrupted"))
-            if status == "converged" and not point.is_proven:
-                point = self._evaluated(True)
-            self._guarded = key, point
+            found = self._evaluated(status not in ("converged", "interrupted"))
+            if status == "converged" and not found.point.is_proven:
+                found = self._evaluated(True)
+            self._guarded = key, found
         return self._guarded[1]
 
     def _evaluated(self, thorough: bool) -> Guarded:
@@ -212,10 +214,7 @@ class WorkingSetEngine(EngineBase):
             if dual is None:  # a path goes on with its own
                 dual = np.array(self.core.dual) if self._is_on_a_path else self.core.release_dual()
             dual = self.here.dual_out(dual)
-        loss = found.objective - found.penalty
-        return Point(
-            found.features, found.values, found.intercept, found.objective, loss, found.gap, found.is_proven, dual
-        )
+        return replace(found.point, dual=dual)
 
     def support(self) -> NDArray[np.int32]:
         return self.core.support()
