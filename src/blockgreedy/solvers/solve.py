@@ -18,7 +18,7 @@ from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.family import FamilyEngine
-from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
+from blockgreedy.solvers.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import warn_of_risk
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
@@ -77,7 +77,7 @@ class FamilyArguments(TypedDict, total=False):
     trace_spectral_radius: bool
 
 
-# The engines that runs can be made of, by method; every preset of the family is one entry with its own settings.
+# The engines that runs can be made of, by method; all methods of the family are settings of one.
 ENGINES: dict[str, Callable[..., Engine]] = {"auto": WorkingSetEngine, "family": FamilyEngine}
 
 
@@ -167,7 +167,7 @@ def solve(
     if coef_init is None and intercept_init is not None:
         raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
-    if method == "auto":
+    if method not in PRESETS:
         _refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
@@ -176,7 +176,7 @@ def solve(
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
-        engine = ENGINES["auto"](
+        engine = ENGINES[method](
             problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given
         )
     else:
