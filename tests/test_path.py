@@ -165,7 +165,7 @@ def test_columns_that_come_and_go_keep_their_products(options, monkeypatch):
     )
     path = bg.solve_path(problem, n_alphas=60, tol=1e-9, keep_duals=True)
     assert path.status == "converged"
-    assert engines[-1].core.n_models_by_products > 20  # of more than 60
+    assert engines[-1].core.n_subproblems_by_products > 20  # of more than 60
     if not options:
         assert len(np.unique(np.concatenate([point.features for point in path.points]))) > 64
     for k, point in enumerate(path.points):

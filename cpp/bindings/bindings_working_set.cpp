@@ -154,7 +154,7 @@ void bind_working_set(nb::module_& m) {
   show("n_candidates", &WorkingSet::n_candidates);
   show("working_set_size", &WorkingSet::working_set_size);
   show("n_cg", &WorkingSet::n_cg);
-  show("n_models_by_products", &WorkingSet::n_models_by_products);
+  show("n_subproblems_by_products", &WorkingSet::n_subproblems_by_products);
   show("nonzeros_touched", &WorkingSet::nonzeros_touched);
 }
 

@@ -47,7 +47,7 @@ struct KeptRows {
 // How the slacks of the dual constraints shrink when the dual point θ moves: see candidates.hpp.
 struct SlackMove {
   float scale, shift, rounding;
-  float near;                      // columns whose estimated slack is at most near·unit are reported too
+  float report_below;              // columns whose estimated slack is at most report_below·unit are reported too
   std::array<float, 32> distance;  // by class
 };
 
@@ -120,9 +120,9 @@ struct Kernels {
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.
   std::uint64_t (*above)(const double* x, std::int64_t n, double limit);
   // Lower bounds of the slacks after a move: left_k = scale·slack_k + shift·unit_k − distance of the column's class −
-  // rounding·|slack_k|; `left` may be `slack`. Estimates without distance and rounding replace `guess` in place. Bit
-  // k of the result: left_k <= 0 or guess_k <= near·unit_k. n <= 64.
-  std::uint64_t (*shorten)(const SlackMove& move, const float* slack, float* guess, const float* unit,
+  // rounding·|slack_k|; `left` may be `slack`. Estimates without distance and rounding replace `estimate` in place.
+  // Bit k of the result: left_k <= 0 or estimate_k <= report_below·unit_k. n <= 64.
+  std::uint64_t (*shorten)(const SlackMove& move, const float* slack, float* estimate, const float* unit,
                            const std::uint8_t* classes, std::int64_t n, float* left);
   // Fills `left` with the slacks after a move, without distances; bit k: left_k is not above check.farthest. n <= 64.
   std::uint64_t (*near_end)(const SlackCheck& check, const float* slack, const float* unit, std::int64_t n,

@@ -21,14 +21,14 @@ std::uint64_t above_loop(const double* x, std::int64_t n, double limit) {
   return bits;
 }
 
-std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* guess, const float* unit,
+std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* estimate, const float* unit,
                            const std::uint8_t* classes, std::int64_t n, float* left) {
   std::uint64_t bits = 0;
   std::int64_t k = 0;
 #if defined(__AVX512F__)
   const __m512 low = _mm512_loadu_ps(move.distance.data()), high = _mm512_loadu_ps(move.distance.data() + 16);
   const __m512 scale = _mm512_set1_ps(move.scale), shift = _mm512_set1_ps(move.shift);
-  const __m512 rounding = _mm512_set1_ps(-move.rounding), near = _mm512_set1_ps(move.near);
+  const __m512 rounding = _mm512_set1_ps(-move.rounding), report_below = _mm512_set1_ps(move.report_below);
   for (; k + 16 <= n; k += 16) {
     const __m512 s = _mm512_loadu_ps(slack + k), u = _mm512_loadu_ps(unit + k), shifted = _mm512_mul_ps(shift, u);
     const __m512i at =
@@ -36,19 +36,19 @@ std::uint64_t shorten_loop(const SlackMove& move, const float* slack, float* gue
     const __m512 distance = _mm512_permutex2var_ps(low, at, high);
     const __m512 v =
         _mm512_fmadd_ps(rounding, _mm512_abs_ps(s), _mm512_sub_ps(_mm512_fmadd_ps(scale, s, shifted), distance));
-    const __m512 g = _mm512_fmadd_ps(scale, _mm512_loadu_ps(guess + k), shifted);
+    const __m512 g = _mm512_fmadd_ps(scale, _mm512_loadu_ps(estimate + k), shifted);
     _mm512_storeu_ps(left + k, v);
-    _mm512_storeu_ps(guess + k, g);
+    _mm512_storeu_ps(estimate + k, g);
     const __mmask16 due = _mm512_cmp_ps_mask(v, _mm512_setzero_ps(), _CMP_LE_OQ);
-    const __mmask16 soon = _mm512_cmp_ps_mask(g, _mm512_mul_ps(near, u), _CMP_LE_OQ);
-    bits |= std::uint64_t{static_cast<std::uint16_t>(due | soon)} << k;
+    const __mmask16 is_reported = _mm512_cmp_ps_mask(g, _mm512_mul_ps(report_below, u), _CMP_LE_OQ);
+    bits |= std::uint64_t{static_cast<std::uint16_t>(due | is_reported)} << k;
   }
 #endif
   for (; k < n; ++k) {
     const float shifted = move.shift * unit[k];
     left[k] = move.scale * slack[k] + shifted - move.distance[classes[k]] - move.rounding * __builtin_fabsf(slack[k]);
-    guess[k] = move.scale * guess[k] + shifted;
-    bits |= static_cast<std::uint64_t>(left[k] <= 0 || guess[k] <= move.near * unit[k]) << k;
+    estimate[k] = move.scale * estimate[k] + shifted;
+    bits |= static_cast<std::uint64_t>(left[k] <= 0 || estimate[k] <= move.report_below * unit[k]) << k;
   }
   return bits;
 }

@@ -127,7 +127,7 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
   const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const double u = penalty.weight(j);
     if (u == 0 || u == infinity) return;
-    const double bound = penalty.at(j).room(-product);
+    const double bound = penalty.at(j).bound_towards(-product);
     if (at_null ? bound > 0 : bound == infinity) {
       raise_to(needed[part], std::fabs(product) / u);
     }

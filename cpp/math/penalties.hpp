@@ -50,7 +50,7 @@ struct CoordinatePenalty {
   // sup_z  v z - r(z); infinite outside of the domain.
   BLOCKGREEDY_INLINE double conjugate(double v) const {
     const double excess = std::fabs(v) - l1;
-    const double bound = room(v);
+    const double bound = bound_towards(v);
     if (!(excess > 0) || bound == 0) return 0.0;
     if (l2 > 0) {
       const double z = excess / l2 < bound ? excess / l2 : bound;
@@ -61,7 +61,7 @@ struct CoordinatePenalty {
 
   // The bound in the direction of v, as a distance from 0. Infinite without a bound: the conjugate is then infinite
   // for |v| > l1 when l2 = 0.
-  BLOCKGREEDY_INLINE double room(double v) const { return v > 0 ? upper : -lower; }
+  BLOCKGREEDY_INLINE double bound_towards(double v) const { return v > 0 ? upper : -lower; }
 
   // Distance from -grad to the subdifferential of r at w: 0 exactly at a minimum.
   BLOCKGREEDY_INLINE double subgradient_distance(double w, double grad) const {

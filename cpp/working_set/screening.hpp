@@ -156,7 +156,7 @@ class ScreeningBounds {
       move.distance.fill(std::numeric_limits<float>::infinity());
     }
     move.rounding = margin;
-    move.near = static_cast<float>(strong_width);
+    move.report_below = static_cast<float>(strong_width);
     return move;
   }
 
@@ -180,7 +180,7 @@ class ScreeningBounds {
   }
 
   // Whether the sequential strong rule keeps a column that was scanned.
-  bool is_strong(std::int64_t k, const SlackMove& move) const { return slack_[k] <= move.near * slopes()[k]; }
+  bool is_strong(std::int64_t k, const SlackMove& move) const { return slack_[k] <= move.report_below * slopes()[k]; }
 
   // The same bounds in float64, from what the last scan left: for the guard of a result.
   struct FinalMove {

@@ -267,7 +267,7 @@ class Solver final : public WorkingSet {
     if (!sparse || m > products_.max_columns() || m * m > T::max_products_per_nonzero * work) return false;
     products_.keep(features, work, ColumnReader{view_, rows_.root_curvature.data()});
     subproblem_.use_products(products_);
-    ++n_models_by_products;
+    ++n_subproblems_by_products;
     return true;
   }
 

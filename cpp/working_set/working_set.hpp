@@ -61,7 +61,7 @@ class WorkingSet : public Iterate {
   std::int64_t n_blocks = 0;
   std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;
   std::int64_t n_cg = 0, n_candidates = 0;
-  std::int64_t n_models_by_products = 0;  // subproblems made of products that were kept from earlier alphas
+  std::int64_t n_subproblems_by_products = 0;  // subproblems made of products that were kept from earlier alphas
   std::vector<double> dual;
   std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
 };

@@ -90,9 +90,9 @@ def _hashes(columns: Columns, rng: np.random.Generator) -> tuple[NDArray[np.uint
     indptr = columns.indptr
     for some in _runs(columns, np.arange(p)):
         first, last = int(indptr[some[0]]), int(indptr[some[-1] + 1])
-        held = some[np.diff(indptr)[some] > 0]
-        if len(held):
-            pattern[held] = np.add.reduceat(words[columns.indices[first:last]], indptr[held] - first)
+        filled = some[np.diff(indptr)[some] > 0]
+        if len(filled):
+            pattern[filled] = np.add.reduceat(words[columns.indices[first:last]], indptr[filled] - first)
     return pattern, np.asarray(columns.T @ direction, dtype=np.float64)
 
 

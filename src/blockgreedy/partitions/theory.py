@@ -308,8 +308,8 @@ def norm_ratio(X: Any, partition: Partition) -> float:
     filled = np.flatnonzero(norms)
     longest, shortest = np.ones(partition.n_blocks), np.ones(partition.n_blocks)
     blocks = partition.block_of[filled]
-    held = np.unique(blocks)
-    longest[held], shortest[held] = 0.0, np.inf
+    nonempty = np.unique(blocks)
+    longest[nonempty], shortest[nonempty] = 0.0, np.inf
     np.maximum.at(longest, blocks, norms[filled])
     np.minimum.at(shortest, blocks, norms[filled])
     return float(np.max(longest / shortest))

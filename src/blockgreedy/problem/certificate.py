@@ -197,13 +197,13 @@ def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
             return -np.inf
         scale = _just_inside(problem.alpha, needed)
     try:
-        apart = unpenalised(problem)
+        free_features = unpenalised(problem)
     except TooManyUnpenalisedError:
         return -np.inf
-    if apart is not None:
-        if np.any(apart.violated(theta)):
+    if free_features is not None:
+        if np.any(free_features.violated(theta)):
             return -np.inf
-        value -= apart.conjugate(theta)
+        value -= free_features.conjugate(theta)
     return value - (passes.penalty_conjugate(theta, scale) if _has_conjugate_term(problem) else 0.0)
 
 
@@ -227,11 +227,11 @@ def scaled_dual_point(
     if not np.all(np.isfinite(theta)):
         return nothing
     try:
-        apart = unpenalised(problem)
+        free_features = unpenalised(problem)
     except TooManyUnpenalisedError:
         return nothing
-    if apart is not None:
-        projected = _project(problem, theta, Xw, apart)
+    if free_features is not None:
+        projected = _project(problem, theta, Xw, free_features)
         if projected is None:
             return nothing
         theta = projected
@@ -242,7 +242,7 @@ def scaled_dual_point(
         features, values = weights
         points = chain(points, repaired_dual_points(problem, theta, Xw, features, np.sign(values), passes))
     for point in points:
-        if apart is not None and np.any(apart.violated(point)):
+        if free_features is not None and np.any(free_features.violated(point)):
             continue
         # whoever checks the point may add up its products in another order
         rounding = PRODUCT_ROUNDING * _norm(point)
@@ -251,8 +251,8 @@ def scaled_dual_point(
             value = -loss_conjugate(problem, scale * point)
             if has_term:
                 value -= passes.penalty_conjugate(point, scale, rounding)
-            if apart is not None:
-                value -= apart.conjugate(scale * point, rounding)
+            if free_features is not None:
+                value -= free_features.conjugate(scale * point, rounding)
             if value > best_value:
                 best, best_value = scale * point, value
     return best, best_value
@@ -271,7 +271,7 @@ def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
     return [min(limit, max(0.0, -float(np.sum(theta * y)) / norm))] if 0 < norm < np.inf else [feasible]
 
 
-def _project(problem: Problem, theta: Array, Xw: Array, apart: Unpenalised) -> Array | None:
+def _project(problem: Problem, theta: Array, Xw: Array, free_features: Unpenalised) -> Array | None:
     """θ moved onto the constraints of the unpenalised features, inside the loss's domain; None if that fails.
 
     The move is weighted with the loss's curvature: it is a Newton step in those features, so it shrinks near the
@@ -281,16 +281,16 @@ def _project(problem: Problem, theta: Array, Xw: Array, apart: Unpenalised) -> A
     curvature, most = problem.loss.curvature(problem.y, Xw), problem.loss.curvature_bound
     for floor, max_steps in ((1e-12, 8), (1e-3, 30), (1.0, 30)):
         weights, moved, repeats = problem.weigh(np.maximum(curvature, floor * most)), theta, 0
-        held = np.zeros(len(apart.norms), dtype=np.bool_)
+        equalities = np.zeros(len(free_features.norms), dtype=np.bool_)
         while repeats < 2:  # once more may be needed for rounding; after that it will not do
-            broken = apart.violated(moved)
+            broken = free_features.violated(moved)
             if not np.any(broken):
                 return moved
-            repeats = 0 if np.any(broken & ~held) else repeats + 1
-            held |= broken  # found broken, a constraint is an equality from here on
-            if np.sum(held) >= problem.n_samples:  # only θ = 0 is left
+            repeats = 0 if np.any(broken & ~equalities) else repeats + 1
+            equalities |= broken  # found broken, a constraint is an equality from here on
+            if np.sum(equalities) >= problem.n_samples:  # only θ = 0 is left
                 return None
-            moved = _nearest(problem, moved, weights, apart.columns[:, held], max_steps)
+            moved = _nearest(problem, moved, weights, free_features.columns[:, equalities], max_steps)
     return None
 
 

@@ -42,25 +42,28 @@ def repaired_dual_points(
     support = limited[features]
     for towards_zero in (False, True):
         # Threshold of each support column; then 0, which columns that depend on each other can always keep.
-        held = features[support]
-        target = np.zeros(len(held)) if towards_zero else -signs[support] * penalty.l1[held] * _INSIDE
+        constrained = features[support]
+        target = np.zeros(len(constrained)) if towards_zero else -signs[support] * penalty.l1[constrained] * _INSIDE
         point = theta
         for _ in range(6):
-            if len(held) + len(equal) + 1 > _MOST_COLUMNS or len(held) * problem.n_samples > _MOST_NUMBERS:
+            if (
+                len(constrained) + len(equal) + 1 > _MOST_COLUMNS
+                or len(constrained) * problem.n_samples > _MOST_NUMBERS
+            ):
                 return
-            system = _System(problem, Xw, held, equal)
+            system = _System(problem, Xw, constrained, equal)
             # twice what the products will be counted with: scaling θ is dear where rows lie on the domain's boundary
             margin = 2 * PRODUCT_ROUNDING * system.norms * float(np.linalg.norm(point))
-            room = np.maximum(penalty.l1[held] - margin[: len(held)], 0.0)
-            point = system.solve(theta, np.clip(target, -room, room))
+            limit = np.maximum(penalty.l1[constrained] - margin[: len(constrained)], 0.0)
+            point = system.solve(theta, np.clip(target, -limit, limit))
             products = passes.products(point)
             over = limited & (np.abs(products) > penalty.l1)
             over &= np.isinf(np.where(products > 0, -penalty.lower, penalty.upper))
-            over[held] = False
+            over[constrained] = False
             if not np.any(over):
                 break
             new = np.flatnonzero(over)
-            held = np.concatenate([held, new])
+            constrained = np.concatenate([constrained, new])
             aims = np.zeros(len(new)) if towards_zero else np.sign(products[new]) * penalty.l1[new] * _INSIDE
             target = np.concatenate([target, aims])
         yield point
@@ -69,9 +72,9 @@ def repaired_dual_points(
 class _System:
     """Columns whose products with θ are prescribed, and the intercept and unpenalised ones, whose are 0."""
 
-    def __init__(self, problem: Problem, Xw: Array, held: Features, equal: Features) -> None:
+    def __init__(self, problem: Problem, Xw: Array, constrained: Features, equal: Features) -> None:
         self._problem = problem
-        columns = dense_columns(problem.X, np.concatenate([held, equal]))
+        columns = dense_columns(problem.X, np.concatenate([constrained, equal]))
         if problem.fit_intercept:
             columns = np.column_stack([columns, np.ones(problem.n_samples)])
         if problem.row_weights is not None:
@@ -87,7 +90,7 @@ class _System:
         self._weights = problem.weigh(np.maximum(curvature, 1e-9 * problem.loss.curvature_bound))
 
     def solve(self, theta: Array, products: Array) -> Array:
-        """The nearest point with these products with the held columns, in the domain of the loss.
+        """The nearest point with these products with the constrained columns, in the domain of the loss.
 
         "Nearest" is weighted with the loss's curvature, as a Newton step would move θ. Rows that reach the end of the
         domain stay there, and the others do their part.

@@ -188,8 +188,8 @@ class _Search:
         """The column that breaks its constraint most comes in; False if none does."""
         problem, penalty = self.problem, self.problem.penalty
         grad = problem.products(problem.dual_at(self.predictions))
-        room = np.where(grad > 0, -penalty.lower, penalty.upper)
-        excess = np.where((room > 0) & (self.w == 0), np.abs(grad) - penalty.l1 * (1 + 1e-9), -np.inf)
+        bound = np.where(grad > 0, -penalty.lower, penalty.upper)
+        excess = np.where((bound > 0) & (self.w == 0), np.abs(grad) - penalty.l1 * (1 + 1e-9), -np.inf)
         excess[self.features] = -np.inf
         excess[list(self.refused)] = -np.inf
         norms = np.sqrt(np.sum(self.predictions**2) + 1.0)

@@ -73,7 +73,7 @@ def warn_of_risk(
 
 def _immovable(problem: Problem) -> NDArray[np.bool_]:
     """Features that no step can move: excluded, or held at 0 from both sides."""
-    held = np.zeros(problem.n_features, dtype=np.bool_)
+    fixed = np.zeros(problem.n_features, dtype=np.bool_)
     if problem.penalty_weights is not None:
-        held |= np.isinf(problem.penalty_weights)
-    return np.asarray(held | (np.asarray(problem.lower) == np.asarray(problem.upper)))
+        fixed |= np.isinf(problem.penalty_weights)
+    return np.asarray(fixed | (np.asarray(problem.lower) == np.asarray(problem.upper)))

@@ -221,13 +221,13 @@ def _family_options(
         partition.n_blocks if isinstance(partition, Partition) else None,
     )
     _refuse_beyond_family(problem, method)
-    apart = ("blocks_per_iter", "on_divergence", "per_block", "trace_spectral_radius")
+    set_otherwise = ("blocks_per_iter", "on_divergence", "per_block", "trace_spectral_radius")
     return FamilyOptions(
         n_blocks=total,
         blocks_per_iter=chosen,
         per_block=min(whole("per_block", family.get("per_block", 1), 1), problem.n_features),
         seed=seed,
-        **{name: value for name, value in family.items() if name not in apart},  # type: ignore[arg-type]
+        **{name: value for name, value in family.items() if name not in set_otherwise},  # type: ignore[arg-type]
     )
 
 
