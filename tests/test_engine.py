@@ -12,6 +12,7 @@ from blockgreedy.backends.engine import Counters, EngineBase, Point
 from blockgreedy.models.model import Model
 from blockgreedy.reports.model_page import model_page
 from blockgreedy.solvers.solve import ENGINES
+from blockgreedy.solvers.working_set import WorkingSetEngine
 
 
 class GradientEngine(EngineBase):
@@ -125,3 +126,32 @@ def test_a_solution_is_not_changed(problem):
     solution = bg.solve(problem[0])
     with pytest.raises(AttributeError):
         solution.status = "converged"
+
+
+def test_targets_of_any_size_are_solved(rng):
+    """Gaps are compared where they do not underflow: those of such targets are 0 in the user's units."""
+    X = rng.normal(size=(60, 20))
+    y = 1e-170 * (X[:, 0] - X[:, 1])
+    problem = bg.Problem(X, y, alpha=1e-173)
+    assert bg.solve(problem).n_iter > 0
+    assert bg.solve(problem).nonzeros >= 2
+    assert bg.solve_path(problem, n_alphas=5).nonzeros[-1] >= 2
+
+
+def test_ctrl_c_while_a_run_is_renewed_is_heard(monkeypatch, rng):
+    """The core says that it was interrupted when the run starts again from its weights."""
+
+    class Renewed(WorkingSetEngine):
+        def renew(self, status):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(ENGINES, "auto", Renewed)
+    X = rng.normal(size=(30, 5))
+    assert bg.solve(bg.Problem(X, X[:, 0], alpha=0.1)).status == "interrupted"
+
+
+def test_the_family_does_not_pay_for_its_partition(rng):
+    X = rng.normal(size=(50, 30))
+    problem = bg.Problem(X, X[:, 0] + rng.normal(size=50), alpha=1e-3)
+    solution = bg.solve(problem, "thread-greedy", n_blocks=5, tol=1e-9, max_iter=200)
+    assert solution.seconds == pytest.approx(solution.trace.records[-1].seconds, rel=0.05, abs=1e-4)

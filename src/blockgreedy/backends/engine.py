@@ -57,9 +57,11 @@ class Steps(Protocol):
         """objective − dual value; nan where the dual point is older than the iterate."""
         ...
 
-    @property
-    def enough(self) -> float:
-        """The gap that was asked for."""
+    def is_enough(self, share: float = 1.0) -> bool:
+        """Whether the gap is at most this share of the one asked for; False where it is not known.
+
+        An engine that works in other units than the user's compares in its own: the user's may underflow.
+        """
         ...
 
     def step(self, n_iter: int, seconds: float) -> Ended:
@@ -127,8 +129,21 @@ class Engine(Steps, Protocol):
         ...
 
 
+class _WithGap(Protocol):
+    @property
+    def gap(self) -> float: ...
+
+    @property
+    def enough(self) -> float:
+        """The gap asked for, in the same units."""
+        ...
+
+
 class EngineBase:
     """What most engines answer to the questions that concern few of them."""
+
+    def is_enough(self: _WithGap, share: float = 1.0) -> bool:
+        return bool(self.gap <= share * self.enough)
 
     def move_to(self, problem: Problem) -> bool:
         raise NotImplementedError(f"{type(self).__name__} follows no path")

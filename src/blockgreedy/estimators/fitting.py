@@ -131,9 +131,9 @@ def solve_all(
 
 def _held_to(problem: Problem, solution: Solution, tol: float) -> Solution:
     """The solution of a run that was asked for more than ``tol``, as one that was asked for that."""
-    null = problem.null_model
     if solution.status in ("converged", "interrupted", "diverged"):
         return solution
+    null = problem.null_model
     is_enough = null.objective > 0 and solution.gap / null.objective <= tol
     status: Status = "converged" if is_enough else solution.status
     text = message(status, solution.gap, null.objective, tol, solution.n_iter)

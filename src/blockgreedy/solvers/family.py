@@ -27,6 +27,7 @@ Array = NDArray[np.float64]
 
 _BLOW_UP = 2.0  # objective beyond this multiple of the null model's
 _MIN_SAMPLES = 10  # single steps looked at before a run may be called cycling
+_MAX_RENEWALS = 3
 _NOTICEABLE = 1e-10  # a change of the objective below this part of the null model's may be rounding
 
 
@@ -68,6 +69,7 @@ class FamilyEngine(EngineBase):
         self._best_values: Array = np.zeros(0)
         self._wasted_steps: list[bool] = []  # since the best point: did a single step move without lowering?
         self._kind: str | None = None  # of divergence
+        self._n_renewals = 0
 
     @property
     def n_iter(self) -> int:
@@ -94,8 +96,8 @@ class FamilyEngine(EngineBase):
         next_check = min((self.n_iter // every + 1) * every, self._max_iter)
         target = min(self.n_iter + n_iter, next_check)
         advance = self._run_and_sample if target == next_check else self._run
-        interrupted = advance(target - self.n_iter, max(seconds, 0.0))
         self.gap = np.nan
+        interrupted = advance(target - self.n_iter, max(seconds, 0.0))
         if self.n_iter >= next_check or interrupted:
             self.certify()
             self._kind = self._divergence()
@@ -154,6 +156,18 @@ class FamilyEngine(EngineBase):
         window = max(100, 10 * self.options.n_blocks / self.options.blocks_per_iter)
         stale = self.n_iter - self._best_iteration >= window and len(self._wasted_steps) >= _MIN_SAMPLES
         return "cycles" if stale and np.mean(self._wasted_steps) >= 0.25 else None
+
+    def renew(self, status: Status) -> bool:
+        """Goes on from predictions computed anew where those that were carried along claim more than they show."""
+        if status != "converged" or self._n_renewals == _MAX_RENEWALS:
+            return False
+        coef = self.core.coef.copy()
+        if self.model.objective(coef, self.model.predict(coef)) - self.dual_value <= self.enough:
+            return False
+        self._n_renewals += 1
+        self.core.set_weights(coef)
+        self.certify()
+        return True
 
     def support(self) -> NDArray[np.int32]:
         return np.flatnonzero(self.core.coef).astype(np.int32)

@@ -81,8 +81,10 @@ class Recorder:
         self.trace.records.append(now)
         return self.callback is not None and bool(self.callback(now))
 
-    def correct(self, point: Point) -> None:
+    def correct(self, point: Point, n_iter: int) -> None:
         """The last record says what was recomputed of the point, where the iterations' own values had drifted."""
+        if not self.trace.records or self.trace.records[-1].iteration != n_iter:  # Ctrl-C inside the last record
+            return
         last = self.trace.records[-1]
         if point.is_last and abs(last.objective - point.objective) > ROUNDING * point.objective:
             self.trace.records[-1] = replace(last, objective=point.objective, gap=point.gap)
@@ -103,7 +105,7 @@ def run(
     stop, first, limit, sure = False, engine.n_iter, limits.max_iter, limits.sure
 
     def reason() -> Status | Literal[""]:
-        if engine.gap <= sure * engine.enough:
+        if engine.is_enough(sure):
             return "converged"
         if stop:
             return "interrupted"
@@ -125,13 +127,15 @@ def run(
                 sure = 1.0
                 if recorder is not None:
                     stop = recorder.record() or stop
-                if told and told != "interrupted" and engine.gap <= engine.enough:
+                if told and told != "interrupted" and engine.is_enough():
                     status = "converged"
                 else:
                     status = told
             may_renew = status in ("converged", "stalled") or (status == "max_iter" and limits.may_extend)
             if status and may_renew and engine.renew(status):
-                status, limit = "", max(limit, engine.n_iter - first + _MORE_ITERATIONS)
+                status = ""
+                if limits.may_extend:
+                    limit = max(limit, engine.n_iter - first + _MORE_ITERATIONS)
     except KeyboardInterrupt:
         status = "interrupted"
     if recorder is not None:
@@ -167,7 +171,7 @@ def run_to_solution(
     n_iter = engine.n_iter
     point = engine.point(status)
     status = final_status(status, point)
-    recorder.correct(point)
+    recorder.correct(point, n_iter)
     coef = np.zeros(problem.n_features)
     coef[point.features] = point.values
     assert point.dual is not None

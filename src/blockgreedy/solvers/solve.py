@@ -166,24 +166,32 @@ def solve(
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
         raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
-    deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
+    allowed = float("inf") if max_seconds is None else float(max_seconds)
     if method not in PRESETS:
         _refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
-        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
+        limits = Limits(MAX_ITER if max_iter is None else max_iter, began + allowed, may_extend=max_iter is None)
         null = None
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
-            null = problem.fit_null_model(deadline, threads)
+            null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
         engine = ENGINES[method](
-            problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given
+            problem,
+            tol=float(tol),
+            n_threads=threads,
+            null=null,
+            start=start,
+            n_blocks=blocks,
+            partition=given,
+            began=began,
         )
     else:
         options = _family_options(problem, method, n_blocks, partition, seed, family)
         given = _family_partition(problem, options, partition, threads)
         warn_of_risk(problem, given, options, threads, stacklevel=2)
-        limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, deadline)
+        began = time.perf_counter()  # neither the partition nor the warning counts
+        limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, began + allowed)
         engine = ENGINES["family"](
             problem,
             given,

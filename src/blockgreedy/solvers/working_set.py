@@ -43,10 +43,14 @@ class WorkingSetEngine(EngineBase):
         n_blocks: int = 0,
         partition: Partition | None = None,
         least_alpha: float | None = None,
+        began: float | None = None,
     ) -> None:
-        """``null`` may be None where it is the model of all zeros. ``least_alpha``: the last of a path."""
+        """``null`` may be None where it is the model of all zeros. ``least_alpha``: the last of a path.
+
+        ``began``: when the run did, in seconds of time.perf_counter; the null model is part of it.
+        """
         self.problem, self.null, self.given = problem, null, start
-        self._began = time.perf_counter()
+        self._began = time.perf_counter() if began is None else began
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
         self._n_renewals = 0
         self._guarded: tuple[tuple[str, int, int], Guarded] | None = None
@@ -71,9 +75,8 @@ class WorkingSetEngine(EngineBase):
     def f_null(self) -> float:
         return self.scaling.value_out(self.core.f_null)
 
-    @property
-    def enough(self) -> float:
-        return self.scaling.value_out(self.core.enough)
+    def is_enough(self, share: float = 1.0) -> bool:
+        return bool(self.core.objective - self.core.dual_value <= share * self.core.enough)
 
     @property
     def n_iter(self) -> int:
@@ -182,12 +185,14 @@ class WorkingSetEngine(EngineBase):
         better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
         if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
             better = None
-        if better is None and not drifted:
+        first_on_path = self._is_on_a_path and status == "converged" and self._n_renewals == 0
+        if better is None and not drifted and not first_on_path:
             return False
         self._n_renewals += 1
         if better is not None:
             self.coef[:], b = better
-        self.core.start(self.coef, b)
+        if self.core.start(self.coef, b):
+            raise KeyboardInterrupt
         return True
 
     def _guard(self, status: Status) -> Guarded:
