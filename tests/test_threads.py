@@ -8,6 +8,7 @@ import time
 import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import blockgreedy as bg
 from blockgreedy.base.threads import resolve_threads
@@ -160,3 +161,20 @@ def test_asking_for_the_number_of_threads_is_cheap():
         resolve_threads()
         times.append(time.perf_counter() - began)
     assert np.median(times) < 2e-4
+
+
+def test_nobody_asks_for_more_threads_than_were_given(monkeypatch, rng):
+    """How many there are is only looked up where no number was given."""
+
+    def looked_up():
+        raise AssertionError("the number of threads was given")
+
+    monkeypatch.setattr("blockgreedy.base.threads._cgroup_quota", looked_up)
+    X = sp.csr_array(np.where(rng.random((200, 30)) < 0.3, rng.normal(size=(200, 30)), 0.0))
+    y = X @ rng.normal(size=30) + rng.normal(size=200)
+    u = np.where(np.arange(30) < 2, 0.0, 1.0)  # a null model with weights
+    problem = bg.Problem(X, y, alpha=1.0, fit_intercept=True, standardize=True, penalty_weights=u, n_threads=1)
+    here = problem.with_alpha(0.1 * problem.alpha_max)
+    assert bg.solve(here).status == "converged"
+    assert bg.solve_path(problem, n_alphas=3).status == "converged"
+    assert bg.Lasso(alpha=here.alpha, standardize=True, n_threads=1).fit(X, y).status_ == "converged"

@@ -206,7 +206,8 @@ class ProblemOptions(DataOptions):
         settings = pick(self, "l2 positive standardize huber_delta")
         settings |= {"loss": loss, "fit_intercept": self.with_intercept}
         with warnings_as_lines(UserWarning):
-            problem = Problem(dataset.X, dataset.y, alpha=alpha, **settings)
+            threads = getattr(self, "n_threads", None)
+            problem = Problem(dataset.X, dataset.y, alpha=alpha, n_threads=threads, **settings)
         quiet = getattr(self, "quiet", False)
         if remark and not quiet:
             note(remark)

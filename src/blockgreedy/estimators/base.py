@@ -80,6 +80,7 @@ class SparseLinearModel(BaseEstimator):
             positive=self.positive,
             lower=self.lower,
             upper=self.upper,
+            n_threads=self.n_threads,
             **options,
         )
 

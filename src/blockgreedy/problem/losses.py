@@ -1,4 +1,4 @@
-"""Losses in NumPy: the readable twin of ``cpp/blockgreedy/losses.hpp``.
+"""Losses in NumPy: the readable twin of ``cpp/math/losses.hpp``.
 
 A loss is scalar maths of a target ``y`` and a prediction ``t``; it never sees X. ``conjugate(y, u)`` is
 sup_t u·t − value(y, t), infinite outside of its domain. The traits say what a loss can do: solvers ask these, never

@@ -71,6 +71,7 @@ class Problem:
     huber_delta : float, default 1.35
         The residual beyond which the Huber loss is linear.
     n_threads : int, optional
+        Threads that check X, standardise it and fit the null model, and those of a solve that names no other number.
         Default: all cores that the process may use. Results do not depend on it.
 
     Attributes

@@ -91,7 +91,7 @@ def solve_path(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
-    threads = resolve_threads(n_threads)
+    threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
     check_limits(tol, max_iter, max_seconds)
     early_stop, keep_duals = flag("early_stop", early_stop), flag("keep_duals", keep_duals)
     may_call("callback", callback)

@@ -117,7 +117,7 @@ def solve(
     max_seconds : float, optional
         Limit in wall-clock seconds, gap checks included.
     n_threads : int, optional
-        Default: all cores that the process may use. Results are bitwise the same for any number.
+        Default: the problem's, or all cores that the process may use. Results are bitwise the same for any number.
     n_blocks : int, optional
         "auto": blocks of columns that threads sweep over in parallel, each with its own copy of the residual
         (default: 1 to 8, by the size of the working set); the family: B (default 32).
@@ -156,7 +156,7 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
-    threads = resolve_threads(n_threads)
+    threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
     max_iter = None if max_iter is None else index(max_iter)
