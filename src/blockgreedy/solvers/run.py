@@ -57,19 +57,20 @@ class Recorder:
 
         Without an interval every iterate is recorded whose gap is known.
         """
-        engine = self.engine
+        engine, seconds = self.engine, self.engine.seconds
         is_new = not self.trace.records or self.trace.records[-1].iteration != engine.n_iter
         due = self._iters is None and self._seconds is None and not np.isnan(engine.gap)
         if self._iters is not None and engine.n_iter >= self._next_iter:
             due, self._next_iter = True, self._next_iter + self._iters
-        if self._seconds is not None and engine.seconds >= self._next_seconds:
-            due, self._next_seconds = True, engine.seconds + self._seconds
+        due = due or seconds >= self._next_seconds
         if not is_new or not (due or always):
             return False
+        if self._seconds is not None:
+            self._next_seconds = seconds + self._seconds
         counters = engine.counters()
         now = Record(
             iteration=engine.n_iter,
-            seconds=engine.seconds,
+            seconds=seconds,
             objective=engine.objective,
             nonzeros=counters.nonzeros,
             nonzeros_touched=counters.nonzeros_touched,
