@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Guarded:
-    """A point as the user gets it, in whose place no dual point stands yet, and what the engine needs to go on."""
+    """A point as the user gets it, without its dual point, and what the engine needs to go on from it."""
 
     point: Point
     other_dual: Array | None  # where the engine's own is not the best one

@@ -185,6 +185,7 @@ class WorkingSetEngine(EngineBase):
         better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
         if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
             better = None
+        # a point of a path that the guard does not confirm is solved again once, whatever the cause
         first_on_path = self._is_on_a_path and status == "converged" and self._n_renewals == 0
         if better is None and not drifted and not first_on_path:
             return False
