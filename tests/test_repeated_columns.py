@@ -51,7 +51,10 @@ def test_copies_change_neither_objective_nor_proof(rng, loss, fit_intercept, sto
         )
         assert solution.status == "converged"
         assert solution.objective == pytest.approx(alone.objective, rel=3e-7)
-        assert problem.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.1e-7 * problem.null_model.objective
+        assert (
+            problem.duality_gap(solution.coef, solution.intercept, solution.dual)
+            <= 1.1e-7 * problem.null_model.objective
+        )
         support = np.flatnonzero(solution.coef)
         assert len(np.unique(first[support])) == len(support)  # one of each kind
         np.testing.assert_array_equal(first[support], support)  # the first
@@ -79,7 +82,9 @@ def test_penalties_and_bounds_of_copies_are_respected(rng):
     assert solution.coef[8] == pytest.approx(0.1)
     assert solution.coef[0] > 0.5
     assert not np.any(solution.coef[16:])
-    assert problem.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.1e-9 * problem.null_model.objective
+    assert (
+        problem.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.1e-9 * problem.null_model.objective
+    )
 
 
 def test_an_elastic_net_spreads_weights_over_copies(rng):
