@@ -88,6 +88,15 @@ def scale_advice(columns: Mapping[str, float]) -> str:
     )
 
 
+def copies_advice(count: int) -> str:
+    """Of features with weights that have copies: another of them could have the weight instead."""
+    who = "1 feature with a weight has" if count == 1 else f"{count:,} features with weights have"
+    return (
+        f"{who} copies in the data, columns equal up to sign and scale; the model's page (--report) and file "
+        "(--model) list them"
+    )
+
+
 def _listed(columns: Sequence[str]) -> str:
     more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
     return f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns[:_SHOWN])}{more}"

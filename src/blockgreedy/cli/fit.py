@@ -24,6 +24,7 @@ from rich.text import Text
 from blockgreedy.base.names import PARTITION_KINDS, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, non_negative, seed_of
+from blockgreedy.cli.advice import copies_advice
 from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
 from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
 from blockgreedy.cli.outputs import Input, Output
@@ -257,9 +258,10 @@ def fit(options: FitOptions) -> None:
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
     facts = _facts(options, dataset, problem, solution)
-    outputs.write_model(
-        lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
-    )
+    model = replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
+    outputs.write_model(lambda: model)
+    if model.aliases and not options.quiet:
+        note(copies_advice(len(model.aliases)))
     if options.as_json:
         typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))
     else:

@@ -25,10 +25,12 @@ from blockgreedy.base.names import CRITERIA
 from blockgreedy.base.surroundings import surroundings
 from blockgreedy.base.validate import one_of
 from blockgreedy.data.encoding import Encoding
+from blockgreedy.models.aliases import Aliases
 from blockgreedy.models.cross_validation import CrossValidation
 from blockgreedy.models.model_file import read_model, write_model
 from blockgreedy.models.plain import of_plain, to_plain
 from blockgreedy.models.quality import Quality, measure
+from blockgreedy.partitions.duplicates import copies_of
 from blockgreedy.problem.columns import without_stored_zeros
 from blockgreedy.problem.losses import LOSSES
 from blockgreedy.solvers.criteria import lowest
@@ -93,6 +95,8 @@ class Model:
         Number of training rows in which each feature is not 0.
     criteria : mapping of str to ndarray, or None
         Of a path: "aic", "bic" and "ebic" at each alpha.
+    aliases : mapping of int to list of int, or None
+        Of each feature with a weight that has copies in the data: the other columns that are multiples of it.
 
     Examples
     --------
@@ -123,6 +127,7 @@ class Model:
     quality: Quality | None = field(default=None, repr=False)
     support: NDArray[np.int64] | None = field(default=None, repr=False)
     criteria: Mapping[str, Array] | None = field(default=None, repr=False)
+    aliases: Aliases | None = field(default=None, repr=False)
 
     @classmethod
     def of_solution(
@@ -158,7 +163,7 @@ class Model:
             gaps=np.array([gap]),
             statuses=(status,),
             trace=trace,
-            **_common(problem, dataset, settings),
+            **_common(problem, features, dataset, settings),
         )
 
     @classmethod
@@ -174,7 +179,7 @@ class Model:
             statuses=tuple(path.statuses),
             deviance_explained=path.deviance_explained,
             criteria=path.criteria.to_choose_by(),
-            **_common(path.problem, dataset, settings),
+            **_common(path.problem, np.unique(path.coefs.indices), dataset, settings),
         )
 
     # ------------------------------------------------------------------------------------------------- facts
@@ -205,10 +210,12 @@ class Model:
                 k = int(np.argmin(np.abs(np.log(self.alphas / alpha))))
         explained = None if self.deviance_explained is None else self.deviance_explained[[k]]
         criteria = None if self.criteria is None else {name: v[[k]] for name, v in self.criteria.items()}
+        coefs = self.coefs[:, [k]]
         return replace(
-            self, alphas=self.alphas[[k]], coefs=self.coefs[:, [k]], intercepts=self.intercepts[[k]],
+            self, alphas=self.alphas[[k]], coefs=coefs, intercepts=self.intercepts[[k]],
             objectives=self.objectives[[k]], gaps=self.gaps[[k]], statuses=(self.statuses[k],),
             deviance_explained=explained, criteria=criteria, quality=self.quality if len(self) == 1 else None,
+            aliases=None if self.aliases is None else self.aliases.restricted_to(coefs.indices),
         )  # fmt: skip
 
     def _chosen_by(self, criterion: str) -> int:
@@ -340,12 +347,15 @@ class Model:
             raise ValueError(f"{path} cannot be read as a model: {error}") from error
 
 
-def _common(problem: Problem, dataset: Dataset | None, settings: Mapping[str, Any] | None) -> dict[str, Any]:
+def _common(
+    problem: Problem, with_weight: NDArray[np.int64], dataset: Dataset | None, settings: Mapping[str, Any] | None
+) -> dict[str, Any]:
     return {
         "loss": problem.loss.name,
         "f_null": problem.null_model.objective,
         "classes": problem.classes,
         "support": _support(problem),
+        "aliases": Aliases(copies_of(problem.X, with_weight, problem.n_threads), with_weight),
         "settings": dict(settings or {}) | surroundings(),
         **(
             {"feature_names": problem.feature_names}

@@ -41,7 +41,8 @@ _CV = ("cv_alphas", "cv_mean", "cv_std_error", "cv_nonzeros")
 _FOLD_SCORES = "cv_fold_scores"  # the only one with two dimensions
 _CRITERIA = tuple(f"criteria_{name}" for name in CRITERIA)
 _CURVES = tuple(f"quality_{name}" for name in CURVES)
-_TEXTS, _WHOLE = ("feature_names",), ("indptr", "features", "support")  # arrays that do not hold floats
+_ALIASES = ("alias_indptr", "alias_features")
+_TEXTS, _WHOLE = ("feature_names",), ("indptr", "features", "support", *_ALIASES)  # arrays that do not hold floats
 _ARRAYS = (
     *(*_TEXTS, *_WHOLE, "alphas", "weights", *_PER_ALPHA, "deviance_explained"),
     *(*_CRITERIA, *_TRACE, *_CV, _FOLD_SCORES, *_CURVES),
@@ -189,14 +190,22 @@ def _checked(header: dict[str, Any], described: Described, read: Read) -> Arrays
                 if first is None:
                     raise ValueError(f"quality_{leader} is missing")
                 shapes[f"quality_{name}"] = (math.prod(first[0]) + longer,)
+    groups = described(_ALIASES[0])
+    shapes |= {} if groups is None else {_ALIASES[0]: (math.prod(groups[0]),)}
     arrays = _read_all(shapes, described, read)
-    ends = arrays["indptr"]
-    if ends[0] != 0 or np.any(np.diff(ends) < 0):
-        raise ValueError("indptr must begin with 0 and never descend")
-    entries = (int(ends[-1]),)
-    arrays |= _read_all({"features": entries, "weights": entries}, described, read)
+    entries = _last("indptr", arrays["indptr"])
+    shapes = {"features": entries, "weights": entries}
+    shapes |= {} if groups is None else {_ALIASES[1]: _last(_ALIASES[0], arrays[_ALIASES[0]])}
+    arrays |= _read_all(shapes, described, read)
     _check_values(arrays, n_features)
     return arrays
+
+
+def _last(name: str, ends: NDArray[Any]) -> tuple[int]:
+    """The shape of the array that is divided at these ends."""
+    if len(ends) == 0 or ends[0] != 0 or np.any(ends[1:] < ends[:-1]):
+        raise ValueError(f"{name} must begin with 0 and never descend")
+    return (int(ends[-1]),)
 
 
 def _read_all(shapes: dict[str, tuple[int, ...]], described: Described, read: Read) -> Arrays:
@@ -223,14 +232,24 @@ def _check_values(arrays: Arrays, n_features: int) -> None:
             _every(f"trace_{name}", column, lambda v: np.isfinite(v) & (v == np.floor(v)), "a whole number")
     if "support" in arrays:
         _every("support", arrays["support"], lambda v: v >= 0, "a number of rows")
-    features, ends = arrays["features"], arrays["indptr"]
-    _every("features", features, lambda v: (v >= 0) & (v < n_features), f"one of the {n_features:,} features, from 0")
+    ends = arrays["indptr"]
     column = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    order = np.lexsort((features, column))
-    again = (np.diff(features[order]) == 0) & (np.diff(column[order]) == 0)
+    _check_features("features", arrays["features"], n_features, column, "a second time, at the same alpha")
+    if _ALIASES[0] in arrays:
+        if np.any(np.diff(arrays[_ALIASES[0]]) < 2):
+            raise ValueError(f"{_ALIASES[0]} must divide {_ALIASES[1]} into groups of two or more")
+        copies = arrays[_ALIASES[1]]
+        _check_features(_ALIASES[1], copies, n_features, np.zeros(len(copies)), "a second time")
+
+
+def _check_features(name: str, features: NDArray[Any], n_features: int, part: NDArray[Any], second_time: str) -> None:
+    """All of them are features of the model, and no part has one of them twice."""
+    _every(name, features, lambda v: (v >= 0) & (v < n_features), f"one of the {n_features:,} features, from 0")
+    order = np.lexsort((features, part))
+    again = (np.diff(features[order]) == 0) & (np.diff(part[order]) == 0)
     if np.any(again):
         at = order[int(np.argmax(again)) + 1]
-        raise ValueError(f"features[{at}]={features[at]} is there a second time, at the same alpha")
+        raise ValueError(f"{name}[{at}]={features[at]} is there {second_time}")
 
 
 def _every(name: str, values: NDArray[Any], good: Callable[[NDArray[Any]], NDArray[Any]], accepted: str) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from blockgreedy.base.names import CRITERIA
 from blockgreedy.data.dataset import as_names
 from blockgreedy.data.encoding import Encoding
+from blockgreedy.models.aliases import Aliases
 from blockgreedy.models.cross_validation import CrossValidation
 from blockgreedy.models.model_file import FORMAT, VERSION
 from blockgreedy.models.quality import CURVES, Quality
@@ -55,6 +56,8 @@ def to_plain(model: Model) -> tuple[Header, Arrays]:
     for name in ("deviance_explained", "support"):
         if getattr(model, name) is not None:
             arrays[name] = getattr(model, name)
+    if model.aliases is not None:
+        arrays |= model.aliases.to_arrays()
     if model.criteria is not None:
         arrays |= {f"criteria_{name}": model.criteria[name] for name in CRITERIA}
     if model.trace is not None:
@@ -95,6 +98,7 @@ def of_plain(header: Header, arrays: Arrays) -> dict[str, Any]:
         "settings": header["settings"],
         "deviance_explained": arrays.get("deviance_explained"),
         "support": arrays.get("support"),
+        "aliases": _aliases(arrays),
         "criteria": _named(arrays, "criteria_", CRITERIA) or None,
         "trace": _trace(arrays),
         "cross_validation": _cross_validation(header.get("cv"), arrays),
@@ -105,6 +109,12 @@ def of_plain(header: Header, arrays: Arrays) -> dict[str, Any]:
 def _named(arrays: Arrays, prefix: str, names: Iterable[str]) -> Arrays:
     """Those of the arrays that are there, without the prefix."""
     return {name: arrays[prefix + name] for name in names if prefix + name in arrays}
+
+
+def _aliases(arrays: Arrays) -> Aliases | None:
+    if "alias_indptr" not in arrays:
+        return None
+    return Aliases.of_arrays(arrays["alias_indptr"], arrays["alias_features"], np.unique(arrays["features"]))
 
 
 def _trace(arrays: Arrays) -> Trace | None:

@@ -75,6 +75,39 @@ def find_duplicates(X: Any, n_threads: int | None = None) -> Duplicates:
     return Duplicates(first_of)
 
 
+def copies_of(X: Any, features: NDArray[np.int64], n_threads: int | None = None) -> list[NDArray[np.int64]]:
+    """The groups of columns that are multiples of each other, ascending, of which one is among these features.
+
+    Groups are complete, over all columns of X; columns that are multiples of no other one are in none.
+    """
+    if len(features) == 0:
+        return []
+    columns: Any = without_stored_zeros(as_columns(X, n_threads))
+    if _is_sparse(columns):
+        candidates = _alike(columns, features)
+        first_of = candidates[find_duplicates(columns[:, candidates], n_threads).first_of]
+    else:
+        candidates = np.arange(columns.shape[1])
+        first_of = find_duplicates(columns, n_threads).first_of
+    sizes = np.bincount(first_of, minlength=columns.shape[1])
+    is_wanted = np.zeros(columns.shape[1], dtype=np.bool_)  # by the first of a group
+    is_wanted[first_of[np.isin(candidates, features)]] = True
+    chosen = np.flatnonzero((is_wanted & (sizes > 1))[first_of])
+    chosen = chosen[np.argsort(first_of[chosen], kind="stable")]
+    if len(chosen) == 0:
+        return []
+    return np.split(candidates[chosen], np.flatnonzero(np.diff(first_of[chosen])) + 1)
+
+
+def _alike(columns: Any, features: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sparse columns with as many nonzeros as one of the features, and the same first row: few, but all copies."""
+    counts = np.diff(columns.indptr).astype(np.int64)
+    filled = np.flatnonzero(counts)
+    key = np.zeros(len(counts), dtype=np.int64)
+    key[filled] = counts[filled] * columns.shape[0] + columns.indices[columns.indptr[filled]]
+    return np.flatnonzero(np.isin(key, key[features]))
+
+
 def _is_sparse(columns: Columns) -> bool:
     return bool(sp.issparse(columns))
 

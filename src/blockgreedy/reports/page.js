@@ -142,8 +142,11 @@
     let now = data.open, most = SHOWN;
     const point = () => data.points[now];
     const rows = () => point().of.map((feature, k) => [feature, point().weights[k]]);
+    const same = feature => data.same && data.same[feature] || ["", ""];  // a line on its copies, and their names
     const tableRow = ([feature, weight], largest) => {
+      const [line, copies] = same(feature);
       const cells = [make("th", {scope: "row"}, data.names[feature]), make("td", {class: "number"}, signed(weight))];
+      if (line) cells[0].append(make("small", {title: copies}, line));
       if (data.support) cells.push(make("td", {class: "number"}, whole(data.support[feature])));
       const width = (100 * Math.abs(weight) / largest).toFixed(1);
       const drawn = make("span", {class: weight < 0 ? "minus" : "plus", style: "width:" + width + "%"});
@@ -168,7 +171,8 @@
 
     const find = () => {
       const asked = search.value.trim().toLowerCase();
-      const hits = asked ? rows().filter(([feature]) => data.names[feature].toLowerCase().includes(asked)) : [];
+      const isHit = name => name.toLowerCase().includes(asked);
+      const hits = asked ? rows().filter(([j]) => isHit(data.names[j]) || isHit(same(j)[1])) : [];
       fill(foundBody, hits.slice(0, most));
       foundBox.hidden = hits.length === 0;
       more.hidden = hits.length <= most;
@@ -182,10 +186,12 @@
 
     const quoted = text => '"' + text.replaceAll('"', '""') + '"';
     save.addEventListener("click", () => {
-      const head = ["feature", "weight", ...(data.support ? ["rows"] : [])].join(",");
-      const lines = rows().map(([feature, weight]) =>
-        [quoted(data.names[feature]), weight, ...(data.support ? [data.support[feature]] : [])].join(","));
-      const url = URL.createObjectURL(new Blob([[head, ...lines, ""].join("\n")], {type: "text/csv"}));
+      const columns = {feature: j => quoted(data.names[j]), weight: (_, weight) => weight};
+      if (data.support) columns.rows = j => data.support[j];
+      if (data.same) columns["same as"] = j => quoted(same(j)[1]);
+      const lines = rows().map(row => Object.values(columns).map(cell => cell(...row)).join(","));
+      const text = [Object.keys(columns).join(","), ...lines, ""].join("\n");
+      const url = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
       const name = data.points.length > 1 ? "features-alpha-" + point().alpha + ".csv" : "features.csv";
       make("a", {href: url, download: name}).click();
       setTimeout(() => URL.revokeObjectURL(url), 10000);

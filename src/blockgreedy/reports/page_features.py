@@ -7,6 +7,7 @@ that is embedded here.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _TOP = 15  # rows of the tables of either sign
 _MOST_ROWS, _MOST_OF_ALL = 5_000, 60_000  # embedded features of an alpha, and of all alphas together
 _MOST_SOURCES = 30
+_NAMED_COPIES, _MOST_COPIES, _MOST_OF_ALL_COPIES = 2, 20, 20_000  # named under a feature, in its title, embedded
 
 
 def opening(model: Model) -> tuple[int, str]:
@@ -93,12 +95,17 @@ def _side(data: dict[str, Any], point: dict[str, Any], caption: str, rows: list[
     support = data["support"]
     body = ""
     for feature, weight in rows[:_TOP]:
-        body += f'<tr><th scope="row">{escape(data["names"][feature])}</th><td class="number">{signed(weight)}</td>'
+        name = escape(data["names"][feature]) + _same_html(data["same"] and data["same"][feature])
+        body += f'<tr><th scope="row">{name}</th><td class="number">{signed(weight)}</td>'
         body += "" if support is None else f'<td class="number">{support[feature]:,}</td>'
         body += _bar(abs(weight) / largest, "minus" if weight < 0 else "plus") + "</tr>"
     rows_head = "" if support is None else _HEAD.format("rows")
     head = '<th scope="col">feature</th>' + _HEAD.format("weight") + rows_head + '<th aria-hidden="true"></th>'
     return f"<div>{table_html(caption, head, body, kind='weights')}</div>"
+
+
+def _same_html(same: tuple[str, str] | None) -> str:
+    return "" if not same else f'<small title="{escape(same[1])}">{escape(same[0])}</small>'
 
 
 def _sources(sources: list[tuple[str, int, int, float]]) -> str:
@@ -141,6 +148,7 @@ def _data(model: Model) -> dict[str, Any]:
     return {
         "names": [model.name_of(int(j)) for j in features],
         "support": None if support is None else [int(support[j]) for j in features],
+        "same": _same_columns(model, features),
         "captions": [verb, "Negative weights" if model.classes is None else f"Against {positive}"],
         "top": _TOP,
         "open": opening(model)[0],
@@ -159,6 +167,29 @@ def _data(model: Model) -> dict[str, Any]:
             for k, (chosen, weights) in enumerate(kept)
         ],
     }
+
+
+def _same_columns(model: Model, features: Any) -> list[tuple[str, str] | None] | None:
+    """Of each feature with copies: the line under its name, and a longer list of them; None if none has any."""
+    aliases: Mapping[int, list[int]] = model.aliases or {}
+    n_copied = sum(int(j) in aliases for j in features)
+    if n_copied == 0:
+        return None
+    most = max(_NAMED_COPIES, min(_MOST_COPIES, _MOST_OF_ALL_COPIES // n_copied))
+    found: list[tuple[str, str] | None] = []
+    for j in features:
+        copies = aliases.get(int(j), [])
+        names = [model.name_of(copy) for copy in copies[:most]]
+        short = "same column as " + _listed(names[:_NAMED_COPIES], len(copies))
+        found.append((short, _listed(names, len(copies))) if copies else None)
+    return found
+
+
+def _listed(names: list[str], count: int) -> str:
+    """B, C and 3 more"""
+    if count > len(names):
+        return f"{', '.join(names)} and {count - len(names):,} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _facts_at(model: Model, k: int) -> dict[str, str]:
