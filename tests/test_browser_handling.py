@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from blockgreedy.models.aliases import Aliases
+from blockgreedy.reports.model_page import model_page
 from chromium import (
     SCREENSHOTS,
     SIZES,
@@ -315,19 +318,23 @@ def test_search_finds_features_by_a_part_of_their_name(browser, page_files, page
     assert browser.get_log("browser") == []
 
 
-def test_features_are_downloaded_as_csv(browser, page_files, page_models, tmp_path):
-    path = page_models["path"]
-    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    open_page(browser, page_files["path"])
-    slide_to(browser, 9)
+def downloaded(browser, folder, name):
+    """The rows of the CSV file that the page's button saves under this name."""
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
     (button,) = [b for b in browser.find_elements("css selector", ".tools button") if b.text == "Download CSV"]
     browser.execute_script("arguments[0].click()", button)
-    expected = tmp_path / f"features-alpha-{path.alphas[9]:.6g}.csv"
     deadline = time.monotonic() + 10
-    while not expected.exists() and time.monotonic() < deadline:
+    while not (folder / name).exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    with expected.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    with (folder / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_features_are_downloaded_as_csv(browser, page_files, page_models, tmp_path):
+    path = page_models["path"]
+    open_page(browser, page_files["path"])
+    slide_to(browser, 9)
+    rows = downloaded(browser, tmp_path, f"features-alpha-{path.alphas[9]:.6g}.csv")
     weights = path.coefs.toarray()[:, 9]
     assert {row["feature"]: float(row["weight"]) for row in rows} == pytest.approx(
         {str(path.feature_names[j]): weights[j] for j in np.flatnonzero(weights)}, rel=1e-5
@@ -345,3 +352,29 @@ def test_the_badge_opens_the_certificate(browser, page_files):
     while not browser.execute_script(is_open) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert browser.execute_script(is_open) is True
+
+
+def test_copies_of_features_are_named_found_and_downloaded(browser, page_models, tmp_path):
+    fit = page_models["fit"]
+    first, *others = (int(j) for j in np.argsort(-np.abs(fit.coef), kind="stable")[: fit.nonzeros[0]])
+    absent = np.flatnonzero(fit.coef == 0)[:4]
+    aliases = Aliases([np.sort([first, *absent])], fit.coefs.indices)
+    model_page(replace(fit, aliases=aliases)).save(tmp_path / "copies.html")
+    open_page(browser, tmp_path / "copies.html")
+    names = [str(fit.feature_names[j]) for j in absent]
+    line = f"same column as {names[0]}, {names[1]} and 2 more"
+    own = str(fit.feature_names[first])
+    cells = [row[0] for row in rows_of_table(browser, ".sides")]
+    assert own + line in cells
+    assert sum("same column as" in cell for cell in cells) == 1
+    (small,) = browser.find_elements("css selector", ".sides small")
+    assert small.get_attribute("title") == f"{', '.join(names[:3])} and {names[3]}"
+    browser.find_element("css selector", "input[type=search]").send_keys(names[3])
+    assert own + line in [row[0] for row in rows_of_table(browser, ".features > .table")]
+    rows = downloaded(browser, tmp_path, "features.csv")
+    assert {row["feature"]: row["same as"] for row in rows} == {
+        own: small.get_attribute("title"), **{str(fit.feature_names[j]): "" for j in others}
+    }  # fmt: skip
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", small)
+    browser.save_screenshot(str(SCREENSHOTS / "copies.png"))
+    assert browser.get_log("browser") == []
