@@ -1,8 +1,8 @@
 """Solve a path: the solutions of one problem along a descending list of alphas.
 
-    path = solve_path(problem, n_alphas=100)
-    path.plot()
-    path.coefs[:, path.index_of_nonzeros(50)]
+path = solve_path(problem, n_alphas=100)
+path.plot()
+path.coefs[:, path.index_of_nonzeros(50)]
 """
 
 from __future__ import annotations
