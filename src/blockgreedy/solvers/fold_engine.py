@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 # A first step that lowers the objective by more than this part of the null model's may be worth a second. Measured:
-# on text the curve of five folds is then within 1e-4 of that of exact ones; a proof of 1e-4 takes twice the time.
+# on Reuters the curve of five folds is then within 1e-4 of that of exact ones; a proof of 1e-4 takes twice the time.
 _LARGE = 1e-5
 # A second step is worth it if it gains this; if not, alphas do without it: one, then two, four, eight of them.
 _WORTHWHILE, _MOST_WITHOUT = 5e-8, 8
