@@ -34,13 +34,16 @@ bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
 template <class View>
 class Candidates {
  public:
-  Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team)
+  // runs: of the matrix with the columns that were left out because static screening would drop them; empty: of view.
+  Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team,
+             const ColumnRuns& runs = {})
       : view_(view),
         problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
         bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
-        cuts_(equal_nonzero_cuts(view, n_column_parts)),
+        cuts_(runs.cuts.empty() ? equal_nonzero_cuts(view, n_column_parts) : runs.cuts),
+        n_nonzeros_(runs.cuts.empty() ? view.n_nonzeros() : runs.n_nonzeros),
         features_(new std::int32_t[view.n_cols]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
@@ -54,9 +57,10 @@ class Candidates {
                    [&](std::int64_t part) { begin_part(part, screening, theta, w, max_proposals); });
     collect(max_proposals, result);
     out_of_range = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.out_of_range; });
+    has_dropped = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.has_dropped; });
     size_ = 0;
     for (std::int64_t count : counts_) size_ += count;
-    nonzeros_touched = last_touched = view_.n_nonzeros();
+    nonzeros_touched = last_touched = n_nonzeros_;
     expected_work_ = last_touched;
   }
 
@@ -127,6 +131,7 @@ class Candidates {
 
   std::int64_t size() const { return size_; }
   std::int64_t nonzeros_touched = 0, last_touched = 0;
+  bool has_dropped = false;   // static screening has dropped a column
   bool out_of_range = false;  // begin found a column whose norm float32 cannot work with
 
  private:
@@ -135,7 +140,7 @@ class Candidates {
   // What one of the n_column_parts runs of columns knows.
   struct Part {
     ScanResult result;
-    bool out_of_range = false;
+    bool out_of_range = false, has_dropped = false;
     std::vector<std::int64_t> strong;  // positions of the columns that the strong rule keeps for the next alpha
     std::int64_t touched = 0;
   };
@@ -145,6 +150,7 @@ class Candidates {
     StaticScreening(const Candidates& all, bool at_zero)
         : at_zero(at_zero), least(all.problem_.penalty), all_(all), traits_(all.problem_.loss.traits()) {
       least.alpha = std::min(least.alpha, all.least_alpha_);
+      traits_.derivative_bound = std::min(traits_.derivative_bound, all.problem_.derivative_cap);
       if (!traits_.sign_of_derivative_is_the_labels || at_zero) return;
       const double* weights = all.problem_.row_weights;
       labels_.resize(all.view_.n_rows);
@@ -172,7 +178,7 @@ class Candidates {
    private:
     double uniform() const { return 1.0 / static_cast<double>(all_.view_.n_rows); }
     const Candidates& all_;
-    const LossTraits traits_;
+    LossTraits traits_;
     std::vector<double> labels_;  // ω_i y_i: the part of the bound that the labels decide
   };
 
@@ -180,7 +186,7 @@ class Candidates {
                   const double* w, std::size_t max_proposals) {
     Part& own = parts_[part];
     own.result.clear();
-    own.out_of_range = false;
+    own.out_of_range = own.has_dropped = false;
     const bool bounded = screening.is_bounded();
     std::int64_t position = begin_of(part);
     const std::int64_t end = cuts_[part + 1];
@@ -194,11 +200,14 @@ class Candidates {
         const std::int64_t j = columns[k];
         const ColumnSums& sum = sums[k];
         const CoordinatePenalty penalty = screening.least.at(j);
+        if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) {
+          own.has_dropped = true;
+          continue;
+        }
         const auto stored = static_cast<double>(view_.count(j));
         const bool fits = sum.squares > T::min_mean_square * stored && sum.squares < T::max_mean_square * stored;
         if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;
         if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
-        if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) continue;
         features_[position] = static_cast<std::int32_t>(j);
         bounds_.add(position, sum.squares, problem_.penalty.weight(j), view_.count(j));
         bounds_.store(position, classify(own.result, position, sum.product, w[j], max_proposals));
@@ -329,6 +338,7 @@ class Candidates {
   ScreeningBounds bounds_;
   double strong_width_ = 0;  // strong_rule_factor times the last fall of alpha
   std::vector<std::int64_t> cuts_;
+  const std::int64_t n_nonzeros_;
   // Columns that static screening left, by position: those of part p stand at cuts_[p] … + counts_[p]. The rest of
   // the memory is never touched.
   std::unique_ptr<std::int32_t[]> features_;

@@ -23,6 +23,7 @@ struct WorkingSetOptions {
   double f_null = -1;                      // the null model's objective; negative: that of the starting point
   double floor = 0;                        // a gap of this is enough whatever tol says: rounding hides the rest
   double least_alpha = infinity;           // what alpha may fall to: columns are dropped for good with this in mind
+  ColumnRuns runs;                         // of the whole matrix, where dropped columns were left out; else empty
 };
 
 // Where the time goes.
@@ -56,7 +57,10 @@ class WorkingSet : public Iterate {
   virtual const std::vector<double>& predictions() const = 0;
 
   double dual_value = 0, f_null = 0;
-  double enough = 0;          // the duality gap at which the solve may end
+  double enough = 0;  // the duality gap at which the solve may end
+  // Derivatives of the loss exceed the cap that columns were dropped with, and the gap may never close: what is left
+  // is to start from here without a cap.
+  bool is_beyond_cap = false;
   bool out_of_range = false;  // start: a column is too large or too small for float32, and nothing was done
   std::int64_t n_blocks = 0;
   std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.design import solver_columns
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.guard import Guarded, guard
 from blockgreedy.solvers.polish import polish
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
+_EXPECTED_GROWTH = 2.0  # of the largest derivative of the loss, from the null model to the solution: hardly ever more
 _MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
@@ -54,20 +56,43 @@ class WorkingSetEngine(EngineBase):
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
         self._n_renewals = 0
         self._guarded: tuple[tuple[str, int, int], Guarded] | None = None
+        self._capped: _core.WorkingSet | None = None  # what ran before the cap on derivatives was lifted
         self._make()
+
+    def _expected_derivative(self) -> float:
+        """Of a loss whose derivatives have no bound: what those at the solution are unlikely to exceed.
+
+        Columns are dropped with it as with a bound. Where it was too low that shows, and the cap is lifted.
+        """
+        inner = self.problem.scaling.inner
+        if np.isfinite(inner.loss.derivative_bound) or self._is_on_a_path:
+            return float("inf")
+        if self.null is not None:
+            at_null = inner.unweigh(self.problem.scaling.null_in(self.null).dual)
+        else:
+            at_null = inner.loss.deriv(inner.y, np.zeros(inner.n_samples) if inner.offset is None else inner.offset)
+        return _EXPECTED_GROWTH * float(np.max(np.abs(at_null)))
 
     def _make(self) -> None:
         n_threads, n_blocks, partition, tol, least_alpha = self._made_of
         self.scaling = self.problem.scaling
-        self.model = CoreProblem(self.scaling.inner, n_threads)
-        f_null, floor = -1.0, 0.0
-        if self.null is not None:
-            null = self.scaling.null_in(self.null)
-            f_null, floor = null.objective, null.floor
+        inner = self.scaling.inner
+        f_null, floor, cap = -1.0, 0.0, float("inf")
+        if self._capped is not None:
+            f_null, floor = self._capped.f_null, self._capped.enough
+        else:
+            cap = self._expected_derivative()
+            if self.null is not None:
+                null = self.scaling.null_in(self.null)
+                f_null, floor = null.objective, null.floor
         least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
+        started = np.zeros(0, dtype=np.int32) if self.given is None else np.flatnonzero(self.given[0])
+        self.reduced = solver_columns(inner, least, started, cap)
+        self.model = CoreProblem(inner, n_threads, self.reduced.columns)
         self.core: _core.WorkingSet = working_set(
-            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor, least_alpha=least
-        )
+            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor,
+            least_alpha=least, derivative_cap=cap, runs=self.reduced.runs,
+        )  # fmt: skip
         self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
         self.here = self.scaling  # of the problem at the current alpha
 
@@ -80,7 +105,7 @@ class WorkingSetEngine(EngineBase):
 
     @property
     def n_iter(self) -> int:
-        return self.core.n_iter
+        return self.core.n_iter + (0 if self._capped is None else self._capped.n_iter)
 
     @property
     def seconds(self) -> float:
@@ -104,7 +129,14 @@ class WorkingSetEngine(EngineBase):
         if not np.isfinite(self.objective):
             _ = self.problem.null_model  # says which values overflow
             raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
-        return interrupted
+        return interrupted or (self.core.is_beyond_cap and self._lift_cap())
+
+    def _lift_cap(self) -> bool:
+        """Goes on from here without a cap on derivatives, which they have exceeded; True on Ctrl-C."""
+        self._capped, coef = self.core, self.coef
+        self._make()
+        self.coef[:] = coef
+        return self.core.start(self.coef, self._capped.intercept)
 
     def _start_somewhere(self) -> bool:
         for at in (self.given, None):
@@ -154,6 +186,8 @@ class WorkingSetEngine(EngineBase):
     def step(self, n_iter: int, seconds: float) -> Ended:
         """One outer iteration, which is not left half done."""
         improved, interrupted = self.core.step()
+        if self.core.is_beyond_cap and not interrupted:
+            improved, interrupted = True, self._lift_cap()
         return "interrupted" if interrupted else "" if improved else "stalled"
 
     def move_to(self, problem: Problem) -> bool:
@@ -183,7 +217,9 @@ class WorkingSetEngine(EngineBase):
         verified, _, _ = self.core.verify(point.features, self.coef[point.features], b)
         drifted = abs(before - verified) > ROUNDING * before
         better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
-        if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
+        if better is not None and (
+            self.scaling.inner.objective(*better) >= before * (1 - ROUNDING) or not self._has_columns_of(better[0])
+        ):
             better = None
         # a point of a path that the guard does not confirm is solved again once, whatever the cause
         first_on_path = self._is_on_a_path and status == "converged" and self._n_renewals == 0
@@ -198,7 +234,7 @@ class WorkingSetEngine(EngineBase):
 
     def _guard(self, status: Status) -> Guarded:
         """The guard's verdict on where the core stands, kept until it moves on."""
-        key = (status, self.core.n_iter, self._n_renewals)
+        key = (status, self.n_iter, self._n_renewals)
         if self._guarded is None or self._guarded[0] != key:
             found = self._evaluated(status not in ("converged", "interrupted"))
             if status == "converged" and not found.point.is_proven:
@@ -211,7 +247,17 @@ class WorkingSetEngine(EngineBase):
         # A path starts at the null model, whose weights all are.
         on_path = self._is_on_a_path
         features = self.core.support() if on_path else np.flatnonzero(self.coef).astype(np.int32)
-        return guard(self.here, self.model, self.core, self.coef, features, thorough)
+        return guard(self.here, self.core, self.coef, features, self._whole_model if thorough else None)
+
+    def _whole_model(self) -> CoreProblem:
+        """The problem here with all columns, for dual points that the core knows nothing of."""
+        return self.model if self.reduced.runs is None else CoreProblem(self.here.inner, self._made_of[0])
+
+    def _has_columns_of(self, coef: Array) -> bool:
+        """Whether the core has a column for each of these weights; those that it has not are 0 at the solution."""
+        if self.reduced.runs is None:
+            return True
+        return bool(np.all(np.diff(self.reduced.columns.indptr)[np.flatnonzero(coef)]))
 
     def point(self, status: Status, with_dual: bool = True) -> Point:
         found, dual = self._guard(status), None
@@ -226,8 +272,9 @@ class WorkingSetEngine(EngineBase):
         return self.core.support()
 
     def counters(self) -> Counters:
-        touched = self.core.nonzeros_touched
+        touched = self.core.nonzeros_touched + (0 if self._capped is None else self._capped.nonzeros_touched)
         return Counters(self.core.n_support, touched, touched, self.core.n_blocks)
 
     def phase_seconds(self) -> dict[str, float]:
-        return dict(zip(self.core.phases, self.core.seconds, strict=True))
+        before = np.zeros(len(self.core.phases)) if self._capped is None else np.array(self._capped.seconds)
+        return dict(zip(self.core.phases, (before + self.core.seconds).tolist(), strict=True))
