@@ -193,6 +193,19 @@ def test_broken_rows_are_refused_when_the_problem_is_made(text, change, message,
         bg.Problem(changed(X, change), y, loss="logistic", alpha=1e-3, n_threads=n_threads)
 
 
+@pytest.mark.parametrize("number", [0, P - 1, P, -1, 10**9])
+@pytest.mark.parametrize("ratio", [0.3, 0.0])
+@pytest.mark.parametrize("is_solved", [False, True])
+def test_rows_that_change_behind_our_back_are_refused(text, number, ratio, is_solved):
+    X, y = text[0].copy(), text[1]
+    problem = bg.Problem(X, y, loss="logistic", alpha=1.0, n_threads=1)
+    if is_solved:
+        bg.solve(problem)
+    X.indices[: X.nnz // 2] = number
+    with pytest.raises(ValueError, match="has been changed"):
+        bg.solve(problem.with_alpha(ratio * 1e-4))
+
+
 def test_rows_with_repeated_or_unsorted_entries_are_added_up(text):
     X, y = text
     order = np.random.default_rng(0).permutation(X.nnz)

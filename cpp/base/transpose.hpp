@@ -7,6 +7,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/large_array.hpp"
@@ -47,59 +48,60 @@ class RowsToColumns {
 
   // Which columns `write` is to write; both return their number of entries.
   std::int64_t keep_all() {
-    kept_.assign(counts_.size(), 1);
+    kept_.assign(p_, 1);
     return nnz_;
   }
   // Those whose Σ|x| exceeds limit·weights[j] (null: limit), and these features.
   std::int64_t keep_above(double limit, const double* weights, const std::int32_t* features, std::size_t n_features) {
-    kept_.resize(counts_.size());
-    for (std::size_t j = 0; j < counts_.size(); ++j)
-      kept_[j] = may_exceed(magnitudes_[j], counts_[j], weights ? limit * weights[j] : limit);
+    kept_.resize(p_);
+    for (std::int64_t j = 0; j < p_; ++j) kept_[j] = may_exceed(all_.data()[j], weights ? limit * weights[j] : limit);
     for (std::size_t k = 0; k < n_features; ++k) kept_[features[k]] = 1;
     return n_kept_entries();
   }
 
-  // "" or "unsorted": an entry occurs twice, and the columns are made all the same.
+  // "", "unsorted" if an entry occurs twice (the columns are made all the same), or "changed" if the rows are no
+  // longer what they were when they were scanned.
   virtual const char* write(const CscBuffers& columns, ThreadTeam& team) = 0;
 
   std::int64_t n_kept_entries() const {
     std::int64_t entries = 0;
-    for (std::size_t j = 0; j < counts_.size(); ++j) entries += kept_[j] ? counts_[j] : 0;
+    for (std::int64_t j = 0; j < p_; ++j) entries += kept_count(j);
     return entries;
   }
 
-  const std::vector<std::uint32_t>& counts() const { return counts_; }
+  std::int64_t count(std::int64_t j) const { return all_.data()[j].count; }
   const std::vector<std::uint8_t>& kept() const { return kept_; }
-  std::int64_t n_nonzeros() const { return nnz_; }
 
   // The same cuts as equal_nonzero_cuts makes of all columns.
   std::vector<std::int64_t> equal_nonzero_cuts(std::int64_t n_parts) const {
-    const auto p = static_cast<std::int64_t>(counts_.size());
-    const std::int64_t total = nnz_ + 2 * p;
+    const std::int64_t total = nnz_ + 2 * p_;
     std::vector<std::int64_t> cuts(1, 0);
     std::int64_t j = 0, before = 0;
     for (std::int64_t part = 1; part < n_parts; ++part) {
-      for (; j < p && before < total / n_parts * part; ++j) before += counts_[j] + 2;
+      for (; j < p_ && before < total / n_parts * part; ++j) before += count(j) + 2;
       cuts.push_back(j);
     }
-    cuts.push_back(p);
+    cuts.push_back(p_);
     return cuts;
   }
 
- private:
-  // Whether the true sum of so many magnitudes may exceed the limit. An addition is off by half of FLT_EPSILON at
-  // most, so up to 2^23 of them by a factor of less than 1 + FLT_EPSILON·count; longer columns are not judged.
-  bool may_exceed(float magnitude, std::uint32_t count, double limit) const {
-    const auto additions = static_cast<double>(count + n_runs_);
-    const double most = static_cast<double>(magnitude) * (1 + double{FLT_EPSILON} * additions);
-    return count > 1 << 22 || most + additions * double{FLT_MIN} > limit;
-  }
-
  protected:
+  explicit RowsToColumns(std::int64_t n_columns) : p_(n_columns) {}
+  std::int64_t kept_count(std::int64_t j) const { return kept_[j] ? count(j) : 0; }
+
+  const std::int64_t p_;
   std::int64_t nnz_ = 0, n_runs_ = 0;
-  std::vector<float> magnitudes_;
-  std::vector<std::uint32_t> counts_;
+  LargeArray<ColumnTotal> all_;  // of all rows
   std::vector<std::uint8_t> kept_;
+
+ private:
+  // Whether the true Σ|x| may exceed the limit. An addition is off by half of FLT_EPSILON at most, so 2^22 of them by
+  // a factor of less than 1 + FLT_EPSILON·2^22; longer columns are not judged.
+  bool may_exceed(const ColumnTotal& total, double limit) const {
+    const auto additions = static_cast<double>(total.count + n_runs_);
+    const double most = static_cast<double>(total.magnitude) * (1 + double{FLT_EPSILON} * additions);
+    return total.count > 1 << 22 || most + additions * double{FLT_MIN} > limit;
+  }
 };
 
 // Every thread takes a run of rows: it counts what goes to each column, then puts its entries behind those of the
@@ -108,7 +110,7 @@ template <class Pointer, class Index, class T>
 class TypedRowsToColumns final : public RowsToColumns {
  public:
   explicit TypedRowsToColumns(const CsrArrays<Pointer, Index, T>& rows)
-      : rows_(rows), n_(rows.n_rows), p_(rows.n_cols) {}
+      : RowsToColumns(rows.n_cols), rows_(rows), n_(rows.n_rows) {}
 
   const char* scan(ThreadTeam& team) override {
     if (!pointers_ascend()) return "indptr";
@@ -121,10 +123,14 @@ class TypedRowsToColumns final : public RowsToColumns {
   }
 
   const char* write(const CscBuffers& columns, ThreadTeam& team) override {
-    if (totals_.empty()) {  // given up by an earlier call
-      const std::int64_t entries = n_kept_entries();
-      if (*scan(team) != 0 || n_kept_entries() != entries) return "indptr";  // somebody has changed the rows
+    if (is_written_) {  // what the runs hold was given up
+      const LargeArray<ColumnTotal> before = std::move(all_);
+      if (*scan(team) != 0) return "changed";
+      for (std::int64_t j = 0; j < p_; ++j) {
+        if (before.data()[j].count != count(j)) return "changed";
+      }
     }
+    is_written_ = true;
     return columns.wide ? write_as<std::int64_t>(columns, team) : write_as<std::int32_t>(columns, team);
   }
 
@@ -149,19 +155,23 @@ class TypedRowsToColumns final : public RowsToColumns {
       const auto entry = static_cast<Pointer>(nnz_ * run / n_runs_);
       cuts_[run] = std::lower_bound(rows_.indptr, rows_.indptr + n_, entry) - rows_.indptr;
     }
-    totals_.resize(n_runs_);
+    all_ = LargeArray<ColumnTotal>(p_);
+    own_totals_.resize(n_runs_ > 1 ? n_runs_ : 0);
   }
+
+  // Of a run; of a single one they are those of all rows.
+  ColumnTotal* totals(std::int64_t run) { return n_runs_ > 1 ? own_totals_[run].data() : all_.data(); }
 
   std::int64_t first_entry(std::int64_t run) const { return static_cast<std::int64_t>(rows_.indptr[cuts_[run]]); }
 
   void add_up_runs(ThreadTeam& team) {
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      totals_[run] = LargeArray<ColumnTotal>(p_);
+      if (n_runs_ > 1) own_totals_[run] = LargeArray<ColumnTotal>(p_);
       const std::int64_t end = first_entry(run + 1);
       for (std::int64_t begin = first_entry(run); begin < end && !out_of_range_; begin += check_size) {
         const std::int64_t count = std::min(check_size, end - begin);
         if (!kernels().of(rows_.data).all_finite(rows_.data + begin, count)) not_finite_ = true;
-        if (!add_up_entries(totals_[run].data(), begin, begin + count)) out_of_range_ = true;
+        if (!add_up_entries(totals(run), begin, begin + count)) out_of_range_ = true;
       }
     });
   }
@@ -190,24 +200,20 @@ class TypedRowsToColumns final : public RowsToColumns {
   }
 
   std::int64_t add_up_columns(ThreadTeam& team) {
-    magnitudes_.resize(p_);
-    counts_.resize(p_);
-    std::atomic<std::int64_t> all{0};
+    std::atomic<std::int64_t> n_all{0};
     for_column_parts(team, [&](std::int64_t, std::int64_t first, std::int64_t last) {
       std::int64_t entries = 0;
       for (std::int64_t j = first; j < last; ++j) {
-        ColumnTotal sum{};
-        for (const auto& totals : totals_) {
-          sum.magnitude += totals.data()[j].magnitude;
-          sum.count += totals.data()[j].count;
+        ColumnTotal& sum = all_.data()[j];
+        for (const auto& own : own_totals_) {
+          sum.magnitude += own.data()[j].magnitude;
+          sum.count += own.data()[j].count;
         }
-        magnitudes_[j] = sum.magnitude;
-        counts_[j] = sum.count;
         entries += sum.count;
       }
-      all += entries;
+      n_all += entries;
     });
-    return all;
+    return n_all;
   }
 
   std::int64_t column_parts(const ThreadTeam& team) const { return p_ < 100000 ? 1 : 4 * team.size(); }
@@ -221,23 +227,26 @@ class TypedRowsToColumns final : public RowsToColumns {
   const char* write_as(const CscBuffers& columns, ThreadTeam& team) {
     auto* indptr = static_cast<Out*>(columns.indptr);
     std::vector<LargeArray<Out>> places = find_places(indptr, team);
-    totals_.clear();
+    own_totals_.clear();
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      place_entries(run, places[run].data(), columns.indices, static_cast<T*>(columns.data));
+      place_entries(run, places[run].data(), indptr[p_], columns.indices, static_cast<T*>(columns.data));
     });
+    for (std::int64_t j = 0; j < p_; ++j) {
+      if (kept_[j] && places.back().data()[j] != indptr[j + 1]) return "changed";
+    }
     return has_repeated_entries(indptr, columns.indices, team) ? "unsorted" : "";
   }
 
   // Where the entries of each run go, by column: behind those of the runs before it. -1 for a column that is not
   // kept.
   template <class Out>
-  std::vector<LargeArray<Out>> find_places(Out* indptr, ThreadTeam& team) const {
+  std::vector<LargeArray<Out>> find_places(Out* indptr, ThreadTeam& team) {
     std::vector<LargeArray<Out>> places(n_runs_);
     for (auto& own : places) own = LargeArray<Out>(p_);
     std::vector<std::int64_t> before(column_parts(team) + 1);
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       std::int64_t sum = 0;
-      for (std::int64_t j = first; j < last; ++j) sum += kept_[j] ? counts_[j] : 0;
+      for (std::int64_t j = first; j < last; ++j) sum += kept_count(j);
       before[part + 1] = sum;
     });
     for (std::size_t part = 1; part < before.size(); ++part) before[part] += before[part - 1];
@@ -247,7 +256,7 @@ class TypedRowsToColumns final : public RowsToColumns {
         indptr[j] = at;
         for (std::int64_t run = 0; run < n_runs_; ++run) {
           places[run].data()[j] = kept_[j] ? at : Out{-1};
-          if (kept_[j]) at += static_cast<Out>(totals_[run].data()[j].count);
+          if (kept_[j]) at += static_cast<Out>(totals(run)[j].count);
         }
       }
     });
@@ -265,7 +274,7 @@ class TypedRowsToColumns final : public RowsToColumns {
 
   // Entries are collected and written when the next ones have been, so that their places are in the cache by then.
   template <class Out>
-  void place_entries(std::int64_t run, Out* place, std::int32_t* out_rows, T* out_values) const {
+  void place_entries(std::int64_t run, Out* place, Out n_entries, std::int32_t* out_rows, T* out_values) {
     constexpr std::size_t enough = 64;
     const Index* indices = rows_.indices;
     const std::int64_t last = std::max<std::int64_t>(first_entry(run + 1) - 1, 0);
@@ -289,9 +298,10 @@ class TypedRowsToColumns final : public RowsToColumns {
       Pending<Out>* next = collected.data() + n_collected;
       for (std::int64_t k = begin; k < end; ++k) {
         prefetch(place, indices[std::min(k + prefetched, last)]);
+        if (static_cast<std::uint64_t>(indices[k]) >= static_cast<std::uint64_t>(p_)) continue;  // changed since
         Out& own = place[indices[k]];
         const Out at = own;
-        const bool kept = at >= 0;
+        const bool kept = at >= 0 && at < n_entries;
         *next = {at, static_cast<std::int32_t>(i), rows_.data[k]};
         __builtin_prefetch(out_rows + (kept ? at : 0), 1);
         __builtin_prefetch(out_values + (kept ? at : 0), 1);
@@ -325,9 +335,10 @@ class TypedRowsToColumns final : public RowsToColumns {
   }
 
   const CsrArrays<Pointer, Index, T> rows_;
-  const std::int64_t n_, p_;
-  std::vector<std::int64_t> cuts_;               // the rows of each run
-  std::vector<LargeArray<ColumnTotal>> totals_;  // of each run; given up for the places
+  const std::int64_t n_;
+  bool is_written_ = false;
+  std::vector<std::int64_t> cuts_;                   // the rows of each run
+  std::vector<LargeArray<ColumnTotal>> own_totals_;  // of each of several runs; given up for the places
   std::atomic<bool> out_of_range_{false}, not_finite_{false};
 };
 

@@ -58,10 +58,9 @@ class PyRows {
   }
 
   nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> long_columns(std::int64_t least) const {
-    const auto& counts = sound().counts();
     std::vector<std::int64_t> found;
-    for (std::size_t j = 0; j < counts.size(); ++j) {
-      if (counts[j] >= least) found.push_back(static_cast<std::int64_t>(j));
+    for (std::int64_t j = 0; j < n_cols_; ++j) {
+      if (sound().count(j) >= least) found.push_back(j);
     }
     return give_away(std::move(found));
   }

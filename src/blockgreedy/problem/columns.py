@@ -72,6 +72,8 @@ def _canonical(columns: Any, fault: str, n_threads: int | None) -> Columns:
 
 
 def _refuse(fault: str) -> None:
+    if fault == "changed":
+        raise ValueError("X has been changed since the problem was made of it; make a new one")
     if fault == "finite":
         raise ValueError("X holds NaN or infinite values; replace or drop them first")
     if fault:

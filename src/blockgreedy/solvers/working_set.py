@@ -71,7 +71,8 @@ class WorkingSetEngine(EngineBase):
             at_null = inner.unweigh(self.problem.scaling.null_in(self.null).dual)
         else:
             at_null = inner.loss.deriv(inner.y, np.zeros(inner.n_samples) if inner.offset is None else inner.offset)
-        return _EXPECTED_GROWTH * float(np.max(np.abs(at_null)))
+        largest = float(np.max(np.abs(at_null)))
+        return _EXPECTED_GROWTH * largest if largest > 0 else float("inf")
 
     def _make(self) -> None:
         n_threads, n_blocks, partition, tol, least_alpha = self._made_of
