@@ -166,6 +166,7 @@ void bind_working_set(nb::module_& m) {
   });
   show("n_violators", &WorkingSet::n_violators);
   show("n_candidates", &WorkingSet::n_candidates);
+  binding.def_prop_ro("n_aliases", [](const PyWorkingSet& self) { return self.solver().n_aliases(); });
   show("working_set_size", &WorkingSet::working_set_size);
   show("n_cg", &WorkingSet::n_cg);
   show("n_subproblems_by_products", &WorkingSet::n_subproblems_by_products);

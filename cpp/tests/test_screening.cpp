@@ -172,7 +172,7 @@ TEST("scan result: only the best proposals are kept, all violators are counted")
   std::vector<double> scores;
   for (std::int32_t j = 0; j < 1000; ++j) {
     const double excess = 1 + (j * 37) % 1000;
-    result.propose({j, 0, 1, excess}, 20);
+    result.propose({j, j, 0, 1, excess}, 20);
     scores.push_back(excess * excess);
   }
   result.keep_best(20);

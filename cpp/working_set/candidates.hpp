@@ -8,14 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "kernels/kernels.hpp"
 #include "math/core_problem.hpp"
 #include "math/penalties.hpp"
+#include "working_set/repeated_columns.hpp"
 #include "working_set/scan_result.hpp"
 #include "working_set/screening.hpp"
 #include "working_set/tuning.hpp"
@@ -44,6 +47,7 @@ class Candidates {
         bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
         cuts_(runs.cuts.empty() ? equal_nonzero_cuts(view, n_column_parts) : runs.cuts),
         n_nonzeros_(runs.cuts.empty() ? view.n_nonzeros() : runs.n_nonzeros),
+        repeated_(view, problem.penalty),
         features_(new std::int32_t[view.n_cols]),
         counts_(static_cast<std::size_t>(n_column_parts)),
         parts_(static_cast<std::size_t>(n_column_parts)) {}
@@ -52,14 +56,15 @@ class Candidates {
   void begin(const std::vector<double>& theta, const double* w, bool at_zero, std::size_t max_proposals,
              ScanResult& result) {
     bounds_.set_reference(theta, problem_.penalty.alpha);
+    repeated_.clear();
     const StaticScreening screening(*this, at_zero);
+    const std::size_t pool = Tuning::Repeated::first_pool * max_proposals;
     team_.for_work(n_column_parts, view_.n_nonzeros(),
-                   [&](std::int64_t part) { begin_part(part, screening, theta, w, max_proposals); });
-    collect(max_proposals, result);
+                   [&](std::int64_t part) { begin_part(part, screening, theta, w, pool); });
+    collect(pool, max_proposals, result);
     out_of_range = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.out_of_range; });
     has_dropped = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.has_dropped; });
-    size_ = 0;
-    for (std::int64_t count : counts_) size_ += count;
+    size_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
     nonzeros_touched = last_touched = n_nonzeros_;
     expected_work_ = last_touched;
   }
@@ -71,12 +76,16 @@ class Candidates {
             Visit visit) {
     const SlackMove move = bounds_.move_to(theta, problem_.penalty.alpha, strong_width_);
     bounds_.set_reference(theta, problem_.penalty.alpha);
-    scan_parts(max_proposals, result, [&](std::int64_t part, Part& own) {
+    const std::size_t pool = pool_for(max_proposals);
+    const bool registers_all = repeated_.are_many();
+    scan_parts(pool, max_proposals, result, [&](std::int64_t part, Part& own) {
       own.strong.clear();
       Products products(*this, theta, [&](std::int64_t k, double grad) {
         const std::int32_t j = feature(k);
-        bounds_.store(k, classify(own.result, k, grad, w[j], max_proposals));
+        bounds_.store(k, classify(own.result, k, grad, w[j], pool));
         if (bounds_.is_strong(k, move)) own.strong.push_back(k);
+        if (registers_all && !repeated_.is_registered(j))
+          repeated_.collect(j, static_cast<std::int32_t>(k), own.fresh);
         visit(part, j, bounds_.norm(k), grad);
       });
       bounds_.for_each_reached(begin_of(part), end_of(part), move, true, [&](std::int64_t k, float left) {
@@ -98,9 +107,10 @@ class Candidates {
       scan(theta, w, max_proposals, result, [](std::int64_t, std::int32_t, double, double) {});
       return;
     }
-    scan_parts(max_proposals, result, [&](std::int64_t, Part& own) {
+    const std::size_t pool = pool_for(max_proposals);
+    scan_parts(pool, max_proposals, result, [&](std::int64_t, Part& own) {
       Products products(*this, theta, [&](std::int64_t k, double grad) {
-        const double slack = classify(own.result, k, grad, w[feature(k)], max_proposals);
+        const double slack = classify(own.result, k, grad, w[feature(k)], pool);
         if (slack < 0) bounds_.scan_each_time(k);  // it may get a weight
       });
       for (std::int64_t k : own.strong) products.add(k);
@@ -130,6 +140,9 @@ class Candidates {
   }
 
   std::int64_t size() const { return size_; }
+  const RepeatedColumns<View>& repeated() const { return repeated_; }
+  // Before begin: moves weights between columns that are multiples of each other until one of them has all.
+  void merge_repeated(const std::vector<std::int32_t>& features, double* w) { repeated_.merge_weights(features, w); }
   std::int64_t nonzeros_touched = 0, last_touched = 0;
   bool has_dropped = false;   // static screening has dropped a column
   bool out_of_range = false;  // begin found a column whose norm float32 cannot work with
@@ -141,6 +154,7 @@ class Candidates {
   struct Part {
     ScanResult result;
     bool out_of_range = false, has_dropped = false;
+    typename RepeatedColumns<View>::ByShard fresh;  // columns to be registered
     std::vector<std::int64_t> strong;  // positions of the columns that the strong rule keeps for the next alpha
     std::int64_t touched = 0;
   };
@@ -183,7 +197,7 @@ class Candidates {
   };
 
   void begin_part(std::int64_t part, const StaticScreening& screening, const std::vector<double>& theta,
-                  const double* w, std::size_t max_proposals) {
+                  const double* w, std::size_t pool) {
     Part& own = parts_[part];
     own.result.clear();
     own.out_of_range = own.has_dropped = false;
@@ -210,7 +224,7 @@ class Candidates {
         if (!fits || (penalty.lower == 0 && penalty.upper == 0)) continue;
         features_[position] = static_cast<std::int32_t>(j);
         bounds_.add(position, sum.squares, problem_.penalty.weight(j), view_.count(j));
-        bounds_.store(position, classify(own.result, position, sum.product, w[j], max_proposals));
+        bounds_.store(position, classify(own.result, position, sum.product, w[j], pool));
         ++position;
       }
     }
@@ -253,10 +267,10 @@ class Candidates {
   }
 
   template <class F>
-  void scan_parts(std::size_t max_proposals, ScanResult& result, F&& f) {
+  void scan_parts(std::size_t pool, std::size_t max_proposals, ScanResult& result, F&& f) {
     for (Part& part : parts_) part.result.clear();
     last_touched = for_each_part(f);
-    collect(max_proposals, result);
+    collect(pool, max_proposals, result);
     nonzeros_touched += last_touched;
     expected_work_ = last_touched + size_ / T::columns_per_nonzero;
   }
@@ -307,28 +321,91 @@ class Candidates {
   };
 
   // Support, proposal or neither: returns the slack, −∞ for the first two, which are scanned each time.
-  double classify(ScanResult& result, std::int64_t position, double grad, double weight,
-                  std::size_t max_proposals) const {
+  double classify(ScanResult& result, std::int64_t position, double grad, double weight, std::size_t pool) const {
     const std::int32_t j = feature(position);
+    const auto at = static_cast<std::int32_t>(position);
     const CoordinatePenalty penalty = problem_.penalty.at(j);
     const double slack = slack_at_zero(penalty, grad);
     if (slack < 0 && penalty.l1 > 0 && limits_dual(penalty, grad))
       result.largest_violation = std::max(result.largest_violation, -slack / penalty.l1);
     if (weight != 0 || penalty.l1 == 0) {
-      result.support.push_back({j, grad, bounds_.norm(position), -slack});
+      result.support.push_back({j, at, grad, bounds_.norm(position), -slack});
       return -infinity;
     }
     if (slack < -T::violation_rounding * penalty.l1) {
-      result.propose({j, grad, bounds_.norm(position), -slack}, max_proposals);
+      if (repeated_.is_alias(j)) return infinity;
+      result.propose({j, at, grad, bounds_.norm(position), -slack}, pool);
       return -infinity;
     }
     return slack;
   }
 
-  void collect(std::size_t max_proposals, ScanResult& result) {
+  // How many violators are kept until the aliases among them are known.
+  std::size_t pool_for(std::size_t max_proposals) const {
+    using R = Tuning::Repeated;
+    const auto factor = static_cast<std::size_t>(static_cast<double>(R::pool) * repeated_.repetition());
+    return std::min(factor, R::max_pool) * max_proposals;
+  }
+
+  void collect(std::size_t pool, std::size_t max_proposals, ScanResult& result) {
     result.clear();
-    for (const Part& part : parts_) result.add(part.result, max_proposals);
+    for (const Part& part : parts_) result.add(part.result, pool);
+    remove_aliases(result);
     result.keep_best(max_proposals);
+  }
+
+  // Of violators that are multiples of each other the best one is the first of the lowest penalty per unit.
+  void remove_aliases(ScanResult& result) {
+    for (const ScannedColumn& entry : result.support) {
+      if (!repeated_.is_registered(entry.feature)) repeated_.add(entry.feature, true);
+    }
+    register_fresh(result);
+    const auto known = [&](const ScannedColumn& entry) { return repeated_.is_registered(entry.feature); };
+    const auto fresh = std::partition(result.proposals.begin(), result.proposals.end(), known);
+    std::sort(fresh, result.proposals.end(), ScannedColumn::better);
+    const auto end = std::remove_if(fresh, result.proposals.end(), [&](const ScannedColumn& entry) {
+      if (!repeated_.add(entry.feature, false)) return false;
+      bounds_.store(entry.position, infinity);
+      return true;
+    });
+    result.n_violators -= result.proposals.end() - end;
+    result.proposals.erase(end, result.proposals.end());
+  }
+
+  // Registers the columns that the last scan put aside for it.
+  void register_fresh(ScanResult& result) {
+    std::atomic<std::int64_t> n_aliases{0}, n_violators{0};
+    const auto retire = [&](std::int64_t position) {
+      n_violators += bounds_.is_scanned_each_time(position);
+      ++n_aliases;
+      bounds_.store(position, infinity);
+    };
+    repeated_.add_all(n_column_parts, [&](std::int64_t part) -> auto& { return parts_[part].fresh; }, retire, team_);
+    if (n_aliases == 0) return;
+    result.n_violators -= n_violators;
+    std::erase_if(result.proposals, [&](const ScannedColumn& entry) { return repeated_.is_alias(entry.feature); });
+    if (Tuning::Repeated::compact_share * n_aliases > size_) compact();
+  }
+
+  // Takes aliases out of the candidates.
+  void compact() {
+    team_.for_work(n_column_parts, size_, [&](std::int64_t part) {
+      std::vector<std::int64_t> removed;
+      std::int64_t to = begin_of(part);
+      for (std::int64_t k = begin_of(part); k < end_of(part); ++k) {
+        if (repeated_.is_alias(feature(k))) {
+          removed.push_back(k);
+        } else {
+          features_[to] = features_[k];
+          bounds_.move(k, to++);
+        }
+      }
+      counts_[part] = to - begin_of(part);
+      auto& strong = parts_[part].strong;
+      std::erase_if(strong, [&](std::int64_t k) { return std::binary_search(removed.begin(), removed.end(), k); });
+      for (std::int64_t& k : strong) k -= std::lower_bound(removed.begin(), removed.end(), k) - removed.begin();
+    });
+    size_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
   }
 
   View view_;
@@ -339,6 +416,7 @@ class Candidates {
   double strong_width_ = 0;  // strong_rule_factor times the last fall of alpha
   std::vector<std::int64_t> cuts_;
   const std::int64_t n_nonzeros_;
+  RepeatedColumns<View> repeated_;
   // Columns that static screening left, by position: those of part p stand at cuts_[p] … + counts_[p]. The rest of
   // the memory is never touched.
   std::unique_ptr<std::int32_t[]> features_;

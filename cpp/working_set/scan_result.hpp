@@ -13,9 +13,10 @@ namespace blockgreedy {
 // A column whose gradient was computed.
 struct ScannedColumn {
   std::int32_t feature;
-  double grad;    // x_j·θ
-  double norm;    // ‖x_j‖
-  double excess;  // how far the gradient is beyond the threshold at which weight 0 is no longer optimal
+  std::int32_t position;  // among the candidates
+  double grad;            // x_j·θ
+  double norm;            // ‖x_j‖
+  double excess;          // how far the gradient is beyond the threshold at which weight 0 is no longer optimal
 
   // What a step along this column alone would gain, up to a common factor.
   double score() const { return excess * excess / (norm * norm); }

@@ -134,7 +134,17 @@ class ScreeningBounds {
     slack_[k] = estimate_[k] =
         static_cast<float>(std::clamp(relative * (1 - Tuning::Screening::margin), -most, most));
   }
+  // A column is at another position from now on.
+  void move(std::int64_t from, std::int64_t to) {
+    inverse_norms_[to] = inverse_norms_[from];
+    if (weighted_slopes_) weighted_slopes_[to] = weighted_slopes_[from];
+    slack_[to] = slack_[from];
+    estimate_[to] = estimate_[from];
+    classes_[to] = classes_[from];
+  }
   void scan_each_time(std::int64_t k) { slack_[k] = estimate_[k] = -Tuning::Screening::max_slack; }
+
+  bool is_scanned_each_time(std::int64_t k) const { return slack_[k] <= -Tuning::Screening::max_slack; }
 
   double norm(std::int64_t k) const { return 1.0 / static_cast<double>(inverse_norms_[k]); }
 

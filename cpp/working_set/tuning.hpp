@@ -47,6 +47,22 @@ struct Tuning {
     static constexpr std::int64_t columns_per_nonzero = 8;
   };
 
+  // repeated_columns.hpp: columns that are multiples of others.
+  struct Repeated {
+    // Entries of a long column that its hash reads, and columns of equal hash that it is compared with at most.
+    static constexpr std::int64_t hashed_entries = 32;
+    static constexpr int max_compared = 8;
+    // Violators kept for each proposal wanted, before aliases are taken out; times the repetition met so far.
+    static constexpr std::size_t first_pool = 8, pool = 2, max_pool = 64;
+    // Copies are many where 500 columns have been registered and a third of them were aliases: then scans of copies
+    // cost more than hashes of all columns.
+    static constexpr double min_registered = 500, many = 1.5;
+    // Columns between the stages of prefetching, when many are registered.
+    static constexpr std::size_t prefetched = 8;
+    // Aliases are taken out of the arrays of candidates where a scan finds that they are more than a quarter.
+    static constexpr std::int64_t compact_share = 4;
+  };
+
   // scaled_columns.hpp, subproblem*: layout of the quadratic subproblem.
   struct Layout {
     // A column with at least a third of all rows is stored with its zeros.

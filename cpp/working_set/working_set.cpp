@@ -43,16 +43,10 @@ class Solver final : public WorkingSet {
     weights = w;
     intercept = b;
     rows_.rows().for_each([&](std::size_t i) { rows_.predictions[i] = b + offset(i); });
+    find_support();
     penalty = 0;
-    support.clear();
-    for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-      if (w[j] == 0) continue;
-      if (is_empty(view_, j, problem_.row_weights)) {  // no step would ever come to it
-        w[j] = 0;
-        continue;
-      }
+    for (std::int32_t j : support) {
       view_.for_each_nonzero(j, [&](std::int32_t i, double x) { rows_.predictions[i] += w[j] * x; });
-      support.push_back(static_cast<std::int32_t>(j));
       penalty += problem_.penalty.at(j).value(w[j]);
     }
     Clock clock(*this, Phase::rows);
@@ -136,6 +130,7 @@ class Solver final : public WorkingSet {
   }
 
   const std::vector<double>& predictions() const override { return rows_.predictions; }
+  std::size_t n_aliases() const override { return candidates_.repeated().n_aliases(); }
 
   Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double b) override {
     Clock clock(*this, Phase::guard);
@@ -183,6 +178,18 @@ class Solver final : public WorkingSet {
                         n_beyond += std::fabs(rows_.theta[i]) > cap * dual_point_.row_weight(i);
                       return n_beyond;
                     }) > 0;
+  }
+
+  // Of the weights of a start; those that no step would ever come to go.
+  void find_support() {
+    support.clear();
+    for (std::int64_t j = 0; j < view_.n_cols; ++j) {
+      if (weights[j] == 0) continue;
+      if (is_empty(view_, j, problem_.row_weights)) weights[j] = 0;
+      else support.push_back(static_cast<std::int32_t>(j));
+    }
+    candidates_.merge_repeated(support, weights);
+    std::erase_if(support, [&](std::int32_t j) { return weights[j] == 0; });
   }
 
   double offset(std::size_t i) const { return problem_.offset ? problem_.offset[i] : 0.0; }

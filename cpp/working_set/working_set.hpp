@@ -55,6 +55,8 @@ class WorkingSet : public Iterate {
   // way.
   virtual Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double intercept) = 0;
   virtual const std::vector<double>& predictions() const = 0;
+  // Columns that were left out because they are multiples of others.
+  virtual std::size_t n_aliases() const = 0;
 
   double dual_value = 0, f_null = 0;
   double enough = 0;  // the duality gap at which the solve may end

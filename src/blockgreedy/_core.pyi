@@ -178,6 +178,9 @@ class WorkingSet:
     def n_candidates(self) -> int: ...
 
     @property
+    def n_aliases(self) -> int: ...
+
+    @property
     def working_set_size(self) -> int: ...
 
     @property
