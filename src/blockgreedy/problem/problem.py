@@ -41,7 +41,7 @@ class Problem:
     ----------
     X : sparse matrix or array of shape (n_samples, n_features), DataFrame or Dataset
         Any scipy format, or dense. The column names of a DataFrame of numbers or a Dataset become ``feature_names``.
-        float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays are not copied but
+        float32 and float64 values keep their type. Canonical CSC, CSR and Fortran-ordered arrays are not copied but
         shared, so X must not be changed while the problem is in use. All other arrays are copied.
     y : array of shape (n_samples,), optional
         Targets; may be left out if X is a Dataset. For the classification losses any two values; the larger one is
