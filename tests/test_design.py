@@ -106,7 +106,7 @@ def test_a_solve_turns_only_columns_that_may_get_a_weight(text, loss, kind):
     assert is_turned(problem)
 
 
-@pytest.mark.parametrize(("estimator", "loss"), [("LogisticRegression", "logistic"), ("Lasso", "squared")])
+@pytest.mark.parametrize(("estimator", "loss"), [("LogisticRegression", "logistic"), ("HuberLasso", "huber")])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_estimators_turn_no_more(text, estimator, loss, dtype, monkeypatch):
     X, y = text

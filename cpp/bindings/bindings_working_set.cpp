@@ -18,7 +18,7 @@ namespace {
 class PyWorkingSet {
  public:
   PyWorkingSet(nb::object problem, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
-               double f_null, double floor, double least_alpha, double derivative_cap,
+               double f_null, double floor, double least_alpha,
                std::optional<std::pair<Vector<std::int64_t>, std::int64_t>> runs)
       : problem_object_(problem),
         problem_(nb::cast<PyProblem&>(problem)),
@@ -30,7 +30,6 @@ class PyWorkingSet {
     options.f_null = f_null;
     options.floor = floor;
     options.least_alpha = least_alpha;
-    problem_.core.derivative_cap = derivative_cap;
     if (runs) {
       const auto& [cuts, n_nonzeros] = *runs;
       check_size("cuts", cuts.size(), n_column_parts + 1);
@@ -122,9 +121,9 @@ void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/working_set/working_set.hpp.");
   binding
       .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double, double,
-                    double, std::optional<std::pair<Vector<std::int64_t>, std::int64_t>>>(),
+                    std::optional<std::pair<Vector<std::int64_t>, std::int64_t>>>(),
            "problem"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a,
-           "derivative_cap"_a = infinity, "runs"_a.none() = nb::none())
+           "runs"_a.none() = nb::none())
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
       .def("step", &PyWorkingSet::step)
@@ -154,7 +153,6 @@ void bind_working_set(nb::module_& m) {
   show("dual_value", &WorkingSet::dual_value);
   show("f_null", &WorkingSet::f_null);
   show("enough", &WorkingSet::enough);
-  show("is_beyond_cap", &WorkingSet::is_beyond_cap);
   show("out_of_range", &WorkingSet::out_of_range);
   show("step_size", &WorkingSet::step_size);
   show("n_iter", &WorkingSet::n_iter);

@@ -20,9 +20,6 @@ struct CoreProblem {
   const double* row_weights = nullptr;  // ω_i, summing to 1; null for 1/n each
   const double* offset = nullptr;       // added to Xw
   bool fit_intercept = false;
-  // Dual points stay within ω_i times this. For a loss whose derivatives have no bound: a guess at one, which proves
-  // nothing wrong where it is too low, but then nothing at all.
-  double derivative_cap = infinity;
 };
 
 struct State {

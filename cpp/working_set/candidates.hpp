@@ -63,7 +63,6 @@ class Candidates {
                    [&](std::int64_t part) { begin_part(part, screening, theta, w, pool); });
     collect(pool, max_proposals, result);
     out_of_range = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.out_of_range; });
-    has_dropped = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.has_dropped; });
     size_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
     nonzeros_touched = last_touched = n_nonzeros_;
     expected_work_ = last_touched;
@@ -144,7 +143,6 @@ class Candidates {
   // Before begin: moves weights between columns that are multiples of each other until one of them has all.
   void merge_repeated(const std::vector<std::int32_t>& features, double* w) { repeated_.merge_weights(features, w); }
   std::int64_t nonzeros_touched = 0, last_touched = 0;
-  bool has_dropped = false;   // static screening has dropped a column
   bool out_of_range = false;  // begin found a column whose norm float32 cannot work with
 
  private:
@@ -153,7 +151,7 @@ class Candidates {
   // What one of the n_column_parts runs of columns knows.
   struct Part {
     ScanResult result;
-    bool out_of_range = false, has_dropped = false;
+    bool out_of_range = false;
     typename RepeatedColumns<View>::ByShard fresh;  // columns to be registered
     std::vector<std::int64_t> strong;  // positions of the columns that the strong rule keeps for the next alpha
     std::int64_t touched = 0;
@@ -164,7 +162,6 @@ class Candidates {
     StaticScreening(const Candidates& all, bool at_zero)
         : at_zero(at_zero), least(all.problem_.penalty), all_(all), traits_(all.problem_.loss.traits()) {
       least.alpha = std::min(least.alpha, all.least_alpha_);
-      traits_.derivative_bound = std::min(traits_.derivative_bound, all.problem_.derivative_cap);
       if (!traits_.sign_of_derivative_is_the_labels || at_zero) return;
       const double* weights = all.problem_.row_weights;
       labels_.resize(all.view_.n_rows);
@@ -192,7 +189,7 @@ class Candidates {
    private:
     double uniform() const { return 1.0 / static_cast<double>(all_.view_.n_rows); }
     const Candidates& all_;
-    LossTraits traits_;
+    const LossTraits traits_;
     std::vector<double> labels_;  // ω_i y_i: the part of the bound that the labels decide
   };
 
@@ -200,7 +197,7 @@ class Candidates {
                   const double* w, std::size_t pool) {
     Part& own = parts_[part];
     own.result.clear();
-    own.out_of_range = own.has_dropped = false;
+    own.out_of_range = false;
     const bool bounded = screening.is_bounded();
     std::int64_t position = begin_of(part);
     const std::int64_t end = cuts_[part + 1];
@@ -214,10 +211,7 @@ class Candidates {
         const std::int64_t j = columns[k];
         const ColumnSums& sum = sums[k];
         const CoordinatePenalty penalty = screening.least.at(j);
-        if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) {
-          own.has_dropped = true;
-          continue;
-        }
+        if (bounded && w[j] == 0 && screening.drops(j, sum, penalty.l1)) continue;
         const auto stored = static_cast<double>(view_.count(j));
         const bool fits = sum.squares > T::min_mean_square * stored && sum.squares < T::max_mean_square * stored;
         if (!fits && !(sum.squares == 0 && is_empty(view_, j, problem_.row_weights))) own.out_of_range = true;

@@ -101,7 +101,7 @@ class DualPoint {
 
   // Moves each row into the domain of the loss's conjugate.
   void into_domain(std::vector<double>& point) {
-    if (problem_.loss.traits().is_quadratic && std::isinf(problem_.derivative_cap)) return;  // no bounds
+    if (problem_.loss.traits().is_quadratic) return;  // no bounds
     sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       for (std::int64_t i = 0; i < count; ++i) point[first + i] = row_weight(first + i) * u[i];
       return 0.0;
@@ -328,8 +328,6 @@ class DualPoint {
           for (std::int64_t i = 0; i < count; ++i) u[i] = all * point[first + i];
         }
         loss_kernels(problem_.loss).into_domain(problem_.y + first, u.data(), count, problem_.loss.delta);
-        const double cap = problem_.derivative_cap;
-        for (std::int64_t i = 0; i < count && std::isfinite(cap); ++i) u[i] = std::clamp(u[i], -cap, cap);
         sum += f(first, count, u.data());
       }
       return sum;

@@ -61,8 +61,7 @@ class Solver final : public WorkingSet {
     clock.next(Phase::certificate);
     dual_point_.reset();
     out_of_range = candidates_.out_of_range;
-    look_at_cap();
-    if (!out_of_range && !is_beyond_cap) certify();
+    if (!out_of_range) certify();
   }
 
   void alpha_fell(const Penalty& before) override {
@@ -106,8 +105,6 @@ class Solver final : public WorkingSet {
     n_cg = subproblem_.cg_iterations;
     scan_is_stale_ = true;
     ++n_iter;
-    look_at_cap();
-    if (is_beyond_cap) return true;
     const bool unplanned = pacing_.tries_unplanned_proof(before - objective, enough);
     clock.next(Phase::certificate);
     if (pacing_.attempts_proof()) {
@@ -124,7 +121,6 @@ class Solver final : public WorkingSet {
   }
 
   void certify_anyway() override {
-    if (is_beyond_cap) return;
     rows_.rows().copy(rows_.theta, rows_.trial_theta);
     if (!dual_point_.try_point(rows_.trial_theta, Tuning::Proof::n_repairs, here())) scan_is_stale_ = true;
   }
@@ -168,17 +164,6 @@ class Solver final : public WorkingSet {
     Phase phase_;
     double since_;
   };
-
-  void look_at_cap() {
-    const double cap = problem_.derivative_cap;
-    is_beyond_cap = std::isfinite(cap) && candidates_.has_dropped &&
-                    rows_.rows().sum(1, [&](std::int64_t begin, std::int64_t end) {
-                      double n_beyond = 0;
-                      for (std::int64_t i = begin; i < end; ++i)
-                        n_beyond += std::fabs(rows_.theta[i]) > cap * dual_point_.row_weight(i);
-                      return n_beyond;
-                    }) > 0;
-  }
 
   // Of the weights of a start; those that no step would ever come to go.
   void find_support() {

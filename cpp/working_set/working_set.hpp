@@ -59,10 +59,7 @@ class WorkingSet : public Iterate {
   virtual std::size_t n_aliases() const = 0;
 
   double dual_value = 0, f_null = 0;
-  double enough = 0;  // the duality gap at which the solve may end
-  // Derivatives of the loss exceed the cap that columns were dropped with, and the gap may never close: what is left
-  // is to start from here without a cap.
-  bool is_beyond_cap = false;
+  double enough = 0;          // the duality gap at which the solve may end
   bool out_of_range = false;  // start: a column is too large or too small for float32, and nothing was done
   std::int64_t n_blocks = 0;
   std::int64_t n_iter = 0, working_set_size = 0, nonzeros_touched = 0, n_violators = 0;

@@ -112,14 +112,9 @@ class Design:
             return made
 
 
-def solver_columns(
-    problem: Problem, least_alpha: float, features: NDArray[np.integer[Any]], derivative_cap: float
-) -> SolverColumns:
-    """What a solver needs of X for alphas from ``least_alpha`` up, if it starts with weights of these features.
-
-    ``derivative_cap``: what its dual points keep to, of a loss whose derivatives have no bound.
-    """
-    bound = min(problem.loss.derivative_bound, derivative_cap)
+def solver_columns(problem: Problem, least_alpha: float, features: NDArray[np.integer[Any]]) -> SolverColumns:
+    """What a solver needs of X for alphas from ``least_alpha`` up, if it starts with weights of these features."""
+    bound = problem.loss.derivative_bound
     if not np.isfinite(bound):
         return SolverColumns(problem.X)
     heaviest = 1 / problem.n_samples if problem.row_weights is None else float(np.max(problem.row_weights))

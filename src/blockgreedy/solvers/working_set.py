@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
-_EXPECTED_GROWTH = 2.0  # of the largest derivative of the loss, from the null model to the solution: hardly ever more
 _MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
@@ -56,43 +55,23 @@ class WorkingSetEngine(EngineBase):
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
         self._n_renewals = 0
         self._guarded: tuple[tuple[str, int, int], Guarded] | None = None
-        self._capped: _core.WorkingSet | None = None  # what ran before the cap on derivatives was lifted
         self._make()
-
-    def _expected_derivative(self) -> float:
-        """Of a loss whose derivatives have no bound: what those at the solution are unlikely to exceed.
-
-        Columns are dropped with it as with a bound. Where it was too low that shows, and the cap is lifted.
-        """
-        inner = self.problem.scaling.inner
-        if np.isfinite(inner.loss.derivative_bound) or self._is_on_a_path:
-            return float("inf")
-        if self.null is not None:
-            at_null = inner.unweigh(self.problem.scaling.null_in(self.null).dual)
-        else:
-            at_null = inner.loss.deriv(inner.y, np.zeros(inner.n_samples) if inner.offset is None else inner.offset)
-        largest = float(np.max(np.abs(at_null)))
-        return _EXPECTED_GROWTH * largest if largest > 0 else float("inf")
 
     def _make(self) -> None:
         n_threads, n_blocks, partition, tol, least_alpha = self._made_of
         self.scaling = self.problem.scaling
         inner = self.scaling.inner
-        f_null, floor, cap = -1.0, 0.0, float("inf")
-        if self._capped is not None:
-            f_null, floor = self._capped.f_null, self._capped.enough
-        else:
-            cap = self._expected_derivative()
-            if self.null is not None:
-                null = self.scaling.null_in(self.null)
-                f_null, floor = null.objective, null.floor
+        f_null, floor = -1.0, 0.0
+        if self.null is not None:
+            null = self.scaling.null_in(self.null)
+            f_null, floor = null.objective, null.floor
         least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
         started = np.zeros(0, dtype=np.int32) if self.given is None else np.flatnonzero(self.given[0])
-        self.reduced = solver_columns(inner, least, started, cap)
+        self.reduced = solver_columns(inner, least, started)
         self.model = CoreProblem(inner, n_threads, self.reduced.columns)
         self.core: _core.WorkingSet = working_set(
             self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor,
-            least_alpha=least, derivative_cap=cap, runs=self.reduced.runs,
+            least_alpha=least, runs=self.reduced.runs,
         )  # fmt: skip
         self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
         self.here = self.scaling  # of the problem at the current alpha
@@ -106,7 +85,7 @@ class WorkingSetEngine(EngineBase):
 
     @property
     def n_iter(self) -> int:
-        return self.core.n_iter + (0 if self._capped is None else self._capped.n_iter)
+        return self.core.n_iter
 
     @property
     def seconds(self) -> float:
@@ -130,14 +109,7 @@ class WorkingSetEngine(EngineBase):
         if not np.isfinite(self.objective):
             _ = self.problem.null_model  # says which values overflow
             raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
-        return interrupted or (self.core.is_beyond_cap and self._lift_cap())
-
-    def _lift_cap(self) -> bool:
-        """Goes on from here without a cap on derivatives, which they have exceeded; True on Ctrl-C."""
-        self._capped, coef = self.core, self.coef
-        self._make()
-        self.coef[:] = coef
-        return self.core.start(self.coef, self._capped.intercept)
+        return interrupted
 
     def _start_somewhere(self) -> bool:
         for at in (self.given, None):
@@ -187,8 +159,6 @@ class WorkingSetEngine(EngineBase):
     def step(self, n_iter: int, seconds: float) -> Ended:
         """One outer iteration, which is not left half done."""
         improved, interrupted = self.core.step()
-        if self.core.is_beyond_cap and not interrupted:
-            improved, interrupted = True, self._lift_cap()
         return "interrupted" if interrupted else "" if improved else "stalled"
 
     def move_to(self, problem: Problem) -> bool:
@@ -273,9 +243,8 @@ class WorkingSetEngine(EngineBase):
         return self.core.support()
 
     def counters(self) -> Counters:
-        touched = self.core.nonzeros_touched + (0 if self._capped is None else self._capped.nonzeros_touched)
+        touched = self.core.nonzeros_touched
         return Counters(self.core.n_support, touched, touched, self.core.n_blocks)
 
     def phase_seconds(self) -> dict[str, float]:
-        before = np.zeros(len(self.core.phases)) if self._capped is None else np.array(self._capped.seconds)
-        return dict(zip(self.core.phases, (before + self.core.seconds).tolist(), strict=True))
+        return dict(zip(self.core.phases, self.core.seconds, strict=True))
