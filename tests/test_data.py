@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from blockgreedy.data import Dataset, kdda_like, load, save, shaped, text_like
+from blockgreedy.data import Dataset, crosses_like, kdda_like, load, save, shaped, text_like
 
 TEXT = {"n_samples": 1500, "n_features": 4000, "mean_nonzeros": 40.0, "n_topics": 12}
 KDDA = {"n_samples": 6000, "n_features": 12_000, "n_nonzeros": 200_000}
@@ -380,3 +380,18 @@ def test_repr_is_short_and_counts_labels(tiny):
 def test_importing_data_does_not_import_sklearn():
     code = "import sys, blockgreedy.data; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_crosses_are_one_hot_and_mostly_copies():
+    made = crosses_like(2_000, seed=3)
+    assert same(made, crosses_like(2_000, seed=3))
+    assert not same(made, crosses_like(2_000, seed=4))
+    X = made.X.tocsc()
+    assert made.X.nnz == 2_000 * (8 + 28 + 56)
+    assert np.all(made.X.data == 1)
+    assert np.all(np.asarray(X.sum(axis=0)) > 0)
+    patterns = {X.indices[begin:end].tobytes() for begin, end in zip(X.indptr[:-1], X.indptr[1:], strict=True)}
+    assert len(patterns) < X.shape[1] / 4
+    assert 0.2 < np.mean(made.y == 1) < 0.8
+    with pytest.raises(ValueError, match="n_samples=10 must be"):
+        crosses_like(10)

@@ -276,7 +276,7 @@ def autoregressive(seed, n=150, p=300, rho=0.99):
 def test_the_choice_is_that_of_folds_solved_tightly(selection):
     """A tol of 1e-2 in all folds chooses another alpha in some of these."""
     differ = []
-    for seed in (101, 105, 117, 123, 124, 139):
+    for seed in (101, 103, 106, 110, 113, 117):
         X, y = autoregressive(seed)
         usual, tight, rough = (bg.LassoCV(fold_tol=tol, selection=selection).fit(X, y) for tol in (None, 1e-6, 1e-2))
         assert usual.alpha_ == tight.alpha_
@@ -288,12 +288,14 @@ def test_the_choice_is_that_of_folds_solved_tightly(selection):
 
 
 def test_folds_are_solved_again_only_where_the_choice_depends_on_it(monkeypatch):
-    from blockgreedy.estimators import folds
+    from blockgreedy.estimators.folds import FoldPath
 
     data = bg.data.text_like(3000, 5000, 30.0, seed=1)
     again = []
-    solve = folds.solve
-    monkeypatch.setattr(folds, "solve", lambda problem, **options: again.append(1) or solve(problem, **options))
+    solve_again = FoldPath.solve_again
+    monkeypatch.setattr(
+        FoldPath, "solve_again", lambda path, at, advance: again.extend(at) or solve_again(path, at, advance)
+    )
     bg.LogisticRegressionCV().fit(data.X, data.y)
     assert 5 <= len(again) <= 25  # of 500 models
     again.clear()

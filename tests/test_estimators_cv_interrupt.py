@@ -9,27 +9,24 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
+from blockgreedy.solvers.walk import Walk
 from command_line import run
 from test_estimators_cv import regression
 
 
 def press_ctrl_c(monkeypatch, after):
     """Presses it when so many points of the folds' paths are solved."""
-    from blockgreedy.estimators import folds
+    walk_to, seen = Walk.to, []
 
-    solve_path, seen = folds.solve_path, []
+    def pressed(walk, alpha):
+        point = walk_to(walk, alpha)
+        seen.append(point)
+        if len(seen) == after:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)  # until the main thread has noticed
+        return point
 
-    def pressed(problem, alphas, callback, **options):
-        def count(point):
-            seen.append(point)
-            if len(seen) == after:
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.5)  # until the main thread has noticed
-            return callback(point)
-
-        return solve_path(problem, alphas, callback=count, **options)
-
-    monkeypatch.setattr(folds, "solve_path", pressed)
+    monkeypatch.setattr(Walk, "to", pressed)
 
 
 @pytest.mark.parametrize("kind", [bg.LassoCV, bg.LogisticRegressionCV])

@@ -124,7 +124,7 @@ def test_a_false_dual_point_or_objective_is_seen(rng, loss):
     worse = w + 0.01 * rng.normal(size=len(w))
     assert verify(engine, worse, 0.3)[0] == pytest.approx(problem.objective(worse, 0.3), rel=1e-13)
     w[:] = worse  # as if the iterations had lost track of their weights
-    point = guard(problem.scaling, model, engine, w, np.arange(len(w), dtype=np.int32), False).point
+    point = guard(problem.scaling, engine, w, np.arange(len(w), dtype=np.int32), None).point
     assert not point.is_proven
     assert point.gap >= problem.objective(worse, engine.intercept) - problem.objective(*best_of(problem))
     spoilt = np.array(engine.dual)

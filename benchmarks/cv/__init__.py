@@ -15,4 +15,5 @@ reference.py  the curve
 measure.py    rows
 memory.py     the peak of a fit
 report.py     rows → markdown
+designs.py    whether the choice is that of tight folds, on correlated columns
 """

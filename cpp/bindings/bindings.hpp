@@ -109,5 +109,6 @@ void bind_block_greedy(nb::module_& m);
 void bind_working_set(nb::module_& m);
 void bind_data(nb::module_& m);    // partitions, file formats and generators
 void bind_theory(nb::module_& m);  // what the theory asks of a matrix
+void bind_rows(nb::module_& m);    // rows → columns
 
 }  // namespace blockgreedy

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "base/transpose.hpp"
 #include "data/generate.hpp"
 #include "data/svmlight.hpp"
 #include "data/table_rows.hpp"
@@ -64,41 +63,6 @@ void check_buffers(const Shape& shape, std::int64_t n_compressed, Vector<std::in
   check_size("indices", n_indices, indptr.data()[n_compressed]);
   check_size("data", n_data, indptr.data()[n_compressed]);
   check_size("labels", n_labels, shape.n_samples);
-}
-
-// Rows in one of the types that users hold → columns in the types of the core, into NumPy's own memory.
-template <class Pointer, class Index, class T, class Out>
-std::string to_columns(std::int64_t n_cols, Vector<Pointer> indptr, Vector<Index> indices, Vector<T> data,
-                       Buffer<Out> out_indptr, Buffer<std::int32_t> out_indices, Buffer<T> out_data, int n_threads) {
-  if (indptr.size() < 1) throw std::invalid_argument("indptr must not be empty");
-  const auto n_rows = static_cast<std::int64_t>(indptr.size()) - 1;
-  const auto nnz = static_cast<std::int64_t>(indptr.data()[n_rows]);
-  if (nnz < 0 || nnz > static_cast<std::int64_t>(std::min(indices.size(), data.size()))) return "indptr";
-  check_size("out_indptr", out_indptr.size(), n_cols + 1);
-  check_size("out_indices", out_indices.size(), nnz);
-  check_size("out_data", out_data.size(), nnz);
-  std::string fault;
-  with_team(n_threads, [&](ThreadTeam& team) {
-    fault = transpose(CsrArrays<Pointer, Index, T>{n_rows, n_cols, indptr.data(), indices.data(), data.data()},
-                      CscArrays<Out, T>{out_indptr.data(), out_indices.data(), out_data.data()}, team);
-  });
-  return fault;
-}
-
-template <class Pointer, class Index, class T, class Out>
-void bind_to_columns(nb::module_& m) {
-  m.def("to_columns", &to_columns<Pointer, Index, T, Out>, "n_cols"_a, "indptr"_a.noconvert(),
-        "indices"_a.noconvert(), "data"_a.noconvert(), "out_indptr"_a.noconvert(), "out_indices"_a.noconvert(),
-        "out_data"_a.noconvert(), "n_threads"_a);
-}
-
-template <class T>
-void bind_transpose(nb::module_& m) {
-  bind_to_columns<std::int32_t, std::int32_t, T, std::int32_t>(m);
-  bind_to_columns<std::int64_t, std::int32_t, T, std::int32_t>(m);
-  bind_to_columns<std::int64_t, std::int64_t, T, std::int32_t>(m);
-  bind_to_columns<std::int64_t, std::int32_t, T, std::int64_t>(m);
-  bind_to_columns<std::int64_t, std::int64_t, T, std::int64_t>(m);
 }
 
 void bind_generators(nb::module_& m) {
@@ -306,8 +270,6 @@ void bind_tables(nb::module_& m) {
 }  // namespace
 
 void bind_data(nb::module_& m) {
-  bind_transpose<float>(m);
-  bind_transpose<double>(m);
   bind_partition(m);
   bind_generators(m);
   bind_svmlight(m);

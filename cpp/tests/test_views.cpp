@@ -120,9 +120,13 @@ Transposed transposed(std::int64_t n_cols, const std::vector<std::int64_t>& indp
   std::vector<std::int32_t> out_indices(data.size());
   std::vector<float> out_data(data.size());
   const auto n_rows = static_cast<std::int64_t>(indptr.size()) - 1;
-  const std::string fault = transpose(
-      CsrArrays<std::int64_t, std::int64_t, float>{n_rows, n_cols, indptr.data(), indices.data(), data.data()},
-      CscArrays<std::int64_t, float>{out_indptr.data(), out_indices.data(), out_data.data()}, team);
+  TypedRowsToColumns<std::int64_t, std::int64_t, float> rows(
+      {n_rows, n_cols, indptr.data(), indices.data(), data.data()});
+  std::string fault = rows.scan(team);
+  if (fault.empty()) {
+    rows.keep_all();
+    fault = rows.write({out_indptr.data(), true, out_indices.data(), out_data.data()}, team);
+  }
   return {fault, out_indptr, out_indices, out_data};
 }
 

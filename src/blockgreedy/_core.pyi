@@ -103,7 +103,7 @@ class BlockGreedy:
 class WorkingSet:
     """The default solver; see cpp/working_set/working_set.hpp."""
 
-    def __init__(self, problem: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float) -> None: ...
+    def __init__(self, problem: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float, runs: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], int] | None = None) -> None: ...
 
     def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], intercept: float) -> bool: ...
 
@@ -175,6 +175,9 @@ class WorkingSet:
     def n_candidates(self) -> int: ...
 
     @property
+    def n_aliases(self) -> int: ...
+
+    @property
     def working_set_size(self) -> int: ...
 
     @property
@@ -186,35 +189,58 @@ class WorkingSet:
     @property
     def nonzeros_touched(self) -> int: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+class Rows:
+    """Rows whose columns are wanted: see cpp/base/transpose.hpp."""
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def write(self, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def write(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
 
-@overload
-def to_columns(n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], out_indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], out_indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], out_data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+    @overload
+    def write(self, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+
+    @overload
+    def write(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
+
+    @property
+    def fault(self) -> str:
+        """"" for sound rows, else one of indptr, range, finite."""
+
+    def keep_all(self) -> int:
+        """Entries that `write` will write."""
+
+    def keep_above(self, limit: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        Keeps columns whose Σ|x| may exceed limit·weights, and these features. Entries that `write` will write.
+        """
+
+    def has_kept(self, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bool: ...
+
+    def long_columns(self, least: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Those with at least so many entries."""
+
+    def cuts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """Runs of all columns with about equal numbers of entries."""
 
 def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """

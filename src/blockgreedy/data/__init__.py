@@ -5,6 +5,7 @@ from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetching import fetch
 from blockgreedy.data.formats import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES
 from blockgreedy.data.generate import kdda_like, shaped, text_like
+from blockgreedy.data.generate_crosses import crosses_like
 from blockgreedy.data.loading import load
 from blockgreedy.data.npz import save
 from blockgreedy.data.summary import Summary, summarize
@@ -18,6 +19,7 @@ __all__ = [
     "Dataset",
     "PublicSet",
     "Summary",
+    "crosses_like",
     "fetch",
     "kdda_like",
     "load",

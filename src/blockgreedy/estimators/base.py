@@ -115,7 +115,7 @@ class SparseLinearModel(BaseEstimator):
 
     def _keep(self, outcome: Outcome, one: bool) -> None:
         """Sets the fitted attributes. ``one``: those of a single solution instead of one for each target."""
-        dtype = outcome.round_to(outcome.problems[0].X.dtype, self.tol)
+        dtype = outcome.round_to(outcome.problems[0].design.dtype, self.tol)
         coefs, intercepts = outcome.weights()
         solutions = outcome.solutions
         gaps = np.array([s.gap for s in solutions] + [np.nan] * (len(coefs) - len(solutions)))

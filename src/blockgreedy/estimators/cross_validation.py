@@ -21,7 +21,7 @@ from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
-from blockgreedy.estimators.folds import Fold, FoldPath, Judge, make_folds, run_folds
+from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.score_plot import ScorePlotMixin
 from blockgreedy.estimators.scoring import is_deviance, make_score
@@ -30,8 +30,10 @@ from blockgreedy.solvers.polish import is_small
 
 _FEW_ENTRIES, _MANY_ENTRIES = 300_000, 2_000_000
 _LOOSER = 100.0  # scores of folds differ far more from each other than this lets them differ from exact ones
-_CLOSER = (10.0, 1.0, 0.01)  # of alphas that are solved again; the first, one iteration mostly, settles most choices
+_CLOSER = (1.0, 0.01)  # of alphas that are solved again
 _FINEST = 1e-10  # a finer tol is at the mercy of rounding
+# Before that: steps until one gains no more than this, without a finer proof. Settles most choices.
+_FINEST_STEP = 1e-8
 _LAST_SECONDS = 10.0  # of the fit of all rows after Ctrl-C
 
 
@@ -93,7 +95,7 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
-        tols, ratios = self._fold_tols(), self._ratios()
+        (tol, efforts), ratios = self._fold_tol(), self._ratios()
         folds = make_folds(splits, len(y), weights)
         judge = Judge(y, offsets, make_score(self.scoring, classes))
         if classes is not None:
@@ -106,18 +108,19 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
             for ratio, grid in zip(ratios, grids, strict=True)
             for fold in folds
         ]
-        tols = tols[:1] if is_small(problems[0]) else tols  # those are solved to the last digits at once
-        interrupted = self._run(paths, len(ratios), tols, n_jobs)
+        efforts = [] if is_small(problems[0]) else efforts  # those are solved to the last digits at once
+        interrupted = self._run(paths, len(ratios), tol, efforts, n_jobs)
         choice = self._judge(paths, ratios, grids, interrupted)
         self.oof_decision_ = self._out_of_fold(paths, choice, len(y), problems[0].X)
         return choice
 
-    def _fold_tols(self) -> list[float]:
+    def _fold_tol(self) -> tuple[float, list[Effort]]:
         """Of all alphas, then of those that are solved again because the choice depends on them."""
         tol = non_negative("tol", self.tol)
         if self.fold_tol is not None:
-            return [non_negative("fold_tol", self.fold_tol)]
-        return [_LOOSER * tol, *(share * tol for share in _CLOSER if share == 1 or share * tol >= _FINEST)]
+            return non_negative("fold_tol", self.fold_tol), []
+        closer = [Effort(share * tol) for share in _CLOSER if share == 1 or share * tol >= _FINEST]
+        return _LOOSER * tol, [Effort(_LOOSER * tol, _FINEST_STEP), *closer]
 
     def _grid(self, problems: Sequence[Problem], ratio: float) -> Array:
         n_alphas = self.n_alphas
@@ -144,8 +147,8 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         n_jobs = min(n_jobs, n_tasks)
         return n_jobs, max(1, threads // n_jobs)
 
-    def _run(self, paths: list[FoldPath], n_ratios: int, tols: list[float], n_jobs: int) -> bool:
-        """All alphas to the first tol, then to finer ones those that the choice depends on; True after Ctrl-C."""
+    def _run(self, paths: list[FoldPath], n_ratios: int, tol: float, efforts: list[Effort], n_jobs: int) -> bool:
+        """All alphas to tol, then with these efforts those that the choice depends on; True after Ctrl-C."""
         n_models = sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
         done, again = 0, 0
         title = f"{len(paths) // n_ratios} folds"
@@ -157,13 +160,13 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
                 if progress is not None:
                     progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
-            if run_folds([partial(path.solve, tols[0]) for path in paths], n_jobs, count):
+            if run_folds([partial(path.solve, tol) for path in paths], n_jobs, count):
                 return True
             doubts = Doubts(ScoreTable(paths, n_ratios), self.selection)
-            while len(tols) > 1 and np.any(wanted := doubts.next() & (doubts.times < len(tols) - 1)):
+            while efforts and np.any(wanted := doubts.next() & (doubts.times < len(efforts))):
                 again += int(np.sum(wanted))
                 tasks = [
-                    partial(path.solve_again, [(int(i), tols[1 + times[i]]) for i in np.flatnonzero(mask)], tols[-1])
+                    partial(path.solve_again, [(int(i), efforts[times[i]]) for i in np.flatnonzero(mask)])
                     for path, (mask, times) in zip(paths, doubts.of_each_path(wanted), strict=True)
                     if np.any(mask)
                 ]

@@ -5,12 +5,14 @@ Folds run side by side in Python threads; the core works without the interpreter
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +20,11 @@ from numpy.typing import NDArray
 from blockgreedy.estimators.scoring import Score
 from blockgreedy.problem.passes import combine_some_columns, core_matrix
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.path import solve_path
+from blockgreedy.solvers.fold_engine import FoldEngine
 from blockgreedy.solvers.polish import is_small
 from blockgreedy.solvers.solution_path import PathPoint
-from blockgreedy.solvers.solve import solve
+from blockgreedy.solvers.walk import Walk
+from blockgreedy.solvers.working_set import WorkingSetEngine
 
 Array = NDArray[np.float64]
 Advance = Callable[[], bool]  # counts a solved model; True: stop here
@@ -86,6 +89,13 @@ def run_folds(tasks: Sequence[Callable[[Advance], None]], n_jobs: int, count: Ca
     return interrupted
 
 
+class Effort(NamedTuple):
+    """How exactly an alpha is solved again."""
+
+    tol: float
+    finest_step: float = 0.0  # of FoldEngine
+
+
 @dataclass(frozen=True)
 class Judge:
     """What held-out predictions are compared with, and how."""
@@ -94,8 +104,8 @@ class Judge:
     offsets: Sequence[Array | None]  # of each model
     score: Score
 
-    def score_of(self, matrix: Any, fold: Fold, models: Sequence[PathPoint]) -> float:
-        return self.score(self.decision_of(matrix, fold, models), self.y[fold.held_out], fold.score_weights)
+    def score_of(self, decision: Array, fold: Fold) -> float:
+        return self.score(decision, self.y[fold.held_out], fold.score_weights)
 
     def decision_of(self, matrix: Any, fold: Fold, models: Sequence[PathPoint]) -> Array:
         """Of the rows held out, a column for each model."""
@@ -132,75 +142,108 @@ class FoldPath:
     def solve(self, tol: float, advance: Advance) -> None:
         """All alphas, the largest first."""
         problems = self.make_problems(self.fold)
-        fine = min(tol, _FINE) if is_small(problems[0]) else tol
+        small = is_small(problems[0])
+        make = WorkingSetEngine if small else FoldEngine
+        is_one = len(problems) == 1  # scores can be told at once, for whoever waits; several models score together
+        paths = []
+        for problem in problems:
+            found: list[PathPoint] = []
 
-        def see(point: PathPoint) -> bool:
-            if (
-                len(problems) == 1
-            ):  # a score can be told at once, for whoever waits; several models are scored together
-                self.models.append([point])
-                self._measure(len(self.models) - 1, problems)
-            return advance()
+            def see(point: PathPoint, predictions: Array | None, found: list[PathPoint] = found) -> bool:
+                found.append(point)
+                if is_one:
+                    self.models.append([point])
+                    self._measure(len(self.models) - 1, problems, predictions)
+                return advance()
 
-        paths = [
-            solve_path(
-                problem, self.alphas, l1_ratio=self.l1_ratio, tol=fine, callback=see, max_seconds=self.max_seconds,
-                **self.limits,
-            )
-            for problem in problems
-        ]  # fmt: skip
-        self.seconds = max(path.seconds for path in paths)
-        if len(problems) > 1:
-            self.models = [list(models) for models in zip(*(path.points for path in paths), strict=False)]
+            walked = self._walk(problem, self.alphas, min(tol, _FINE) if small else tol, see, make=make)
+            if not walked:  # its predictions are not to be trusted
+                found.clear()
+                self.models.clear()
+                self._walk(problem, self.alphas, tol, see, make=WorkingSetEngine)
+            paths.append(found)
+        if not is_one:
+            self.models = [list(models) for models in zip(*paths, strict=False)]
             for i in range(len(self.models)):
                 self._measure(i, problems)
-        for problem, path in zip(problems, paths, strict=True):  # small data are held to more than was asked for
+        for problem, found in zip(problems, paths, strict=True):  # small data are held to more than was asked for
             enough = tol * problem.null_model.objective
-            self.statuses += ["converged" if point.gap <= enough else point.status for point in path.points]
+            self.statuses += ["converged" if point.gap <= enough else point.status for point in found]
 
-    def solve_again(self, at: Sequence[tuple[int, float]], finest: float, advance: Advance) -> None:
-        """Some alphas, each to a tol of its own from where it stands, while there is time.
-
-        Gaps shrink to a tenth at least, unless that is below ``finest``: else nothing would be learnt.
-        """
+    def solve_again(self, at: Sequence[tuple[int, Effort]], advance: Advance) -> None:
+        """Some alphas, each with an effort of its own from where it stands, while there is time."""
         problems = self.make_problems(self.fold)
-        for i, tol in at:
-            self.models[i] = [
-                self._better(problem, model, tol, finest)
-                for problem, model in zip(problems, self.models[i], strict=True)
-            ]
-            self._measure(i, problems)
-            if advance():
-                break
+        for effort in sorted({effort for _, effort in at}, reverse=True):
+            indices = sorted(i for i, own in at if own == effort)
+            better = [self._better(k, problem, indices, effort, advance) for k, problem in enumerate(problems)]
+            for i, *models in zip(indices, *better, strict=False):
+                self.models[i] = models
+                self._measure(i, problems)
 
     def predict_held_out(self, i: int, X: Any) -> Array:
         """Decision values of the rows held out, by the models at ``alphas[i]``."""
         return self.judge.decision_of(core_matrix(X), self.fold, self.models[i])
 
-    def _better(self, problem: Problem, model: PathPoint, tol: float, finest: float) -> PathPoint:
-        scale = problem.null_model.objective
-        tol = max(finest, min(tol, 0.1 * model.gap / scale)) if scale > 0 else tol
-        left = None if self.max_seconds is None else self.max_seconds - self.seconds
-        if left is not None and left <= 0:
-            return model
-        began = time.perf_counter()
+    def _better(
+        self, k: int, problem: Problem, indices: list[int], effort: Effort, advance: Advance
+    ) -> list[PathPoint]:
+        """The k-th models at these alphas; fewer where time was up."""
+        old = [self.models[i][k] for i in indices]
+        if self.max_seconds is not None and self.seconds >= self.max_seconds:
+            return old
+        found: list[PathPoint] = []
         coef = np.zeros(problem.n_features)
-        coef[model.features] = model.values
-        start: dict[str, Any] = {"coef_init": coef}
-        if problem.fit_intercept:
-            start["intercept_init"] = model.intercept
-        here = problem.with_alpha(model.alpha * self.l1_ratio, model.alpha * (1 - self.l1_ratio))
-        solution = solve(here, tol=tol, max_seconds=left, **start, **self.limits)
-        self.seconds += time.perf_counter() - began
-        features = np.flatnonzero(solution.coef).astype(np.int32)
-        return replace(
-            model, features=features, values=solution.coef[features], intercept=solution.intercept,
-            objective=solution.objective, gap=solution.gap,
-        )  # fmt: skip
+        coef[old[0].features] = old[0].values
 
-    def _measure(self, i: int, problems: Sequence[Problem]) -> None:
+        def see(point: PathPoint, predictions: Array | None) -> bool:
+            worse = point.status in ("interrupted", "max_seconds")
+            found.append(old[len(found)] if worse else point)
+            return advance() or worse
+
+        self._walk(
+            problem, self.alphas[indices], effort.tol, see, make=partial(FoldEngine, finest_step=effort.finest_step),
+            start=(coef, old[0].intercept),
+        )  # fmt: skip
+        return found
+
+    def _walk(
+        self,
+        problem: Problem,
+        alphas: Array,
+        tol: float,
+        see: Callable[[PathPoint, Array | None], bool],
+        *,
+        make: Callable[..., WorkingSetEngine],
+        start: tuple[Array, float] | None = None,
+    ) -> bool:
+        """Calls see(model, its predictions of all rows if they are known) at each alpha, until it returns True.
+
+        False if the predictions turn out to have lost touch with the weights.
+        """
+        began = time.perf_counter()
+        left = math.inf if self.max_seconds is None else self.max_seconds - self.seconds
+        walk = Walk(
+            problem, alphas, self.l1_ratio, make, tol=tol,
+            deadline=began + left, start=start, **self.limits,
+        )  # fmt: skip
+        engine = walk.engine
+        for alpha in alphas:
+            point = walk.to(float(alpha))
+            told = None
+            if isinstance(engine, FoldEngine) and engine.scaling.is_identity and problem.offset is None:
+                told = engine.predictions
+            if see(point, told) or point.status in ("interrupted", "max_seconds"):
+                break
+        self.seconds += time.perf_counter() - began
+        return not (isinstance(engine, FoldEngine) and engine.has_drifted())
+
+    def _measure(self, i: int, problems: Sequence[Problem], predictions: Array | None = None) -> None:
         models = self.models[i]
-        self.scores[i] = self.judge.score_of(core_matrix(problems[0].X), self.fold, models)
+        if predictions is None:
+            decision = self.judge.decision_of(core_matrix(problems[0].X), self.fold, models)
+        else:
+            decision = predictions[self.fold.held_out, None]
+        self.scores[i] = self.judge.score_of(decision, self.fold)
         self.nonzeros[i] = sum(len(model.values) for model in models)
         scales = [problem.null_model.objective for problem in problems]
         self.gaps[i] = sum(model.gap / scale for model, scale in zip(models, scales, strict=True) if scale > 0)

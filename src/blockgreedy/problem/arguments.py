@@ -34,13 +34,14 @@ Array = NDArray[np.float64]
 _FAR_FROM_0 = 10.0  # standard deviations between 0 and the mean of the targets
 
 
-def warn_of_mean(X: Any, y: Array) -> None:
+def warn_of_mean(design: Any, y: Array) -> None:
     """Targets far from 0 and no intercept: the weights are spent on the mean. A constant column is an intercept."""
     size = float(np.max(np.abs(y), initial=0.0))
     scaled = y / size if 0 < size < np.inf else y  # squares of large targets would overflow
     mean, sd = size * float(np.mean(scaled)), size * float(np.std(scaled))
     if not 0 < _FAR_FROM_0 * sd < abs(mean):
         return
+    X = design.columns
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray(), high.toarray()

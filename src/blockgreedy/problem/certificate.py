@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import column_norms, dense_columns
+from blockgreedy.problem.columns import as_dense, column_norms
 from blockgreedy.problem.dual_repair import PRODUCT_ROUNDING, repaired_dual_points
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Unpenalised:
     def __init__(self, problem: Problem, features: NDArray[np.intp]) -> None:
         columns, self.lower, self.upper = np.zeros((problem.n_samples, 0)), np.zeros(0), np.zeros(0)
         if len(features):
-            columns = dense_columns(problem.X, features)
+            columns = as_dense(problem.design.take(features))
             self.lower, self.upper = problem.penalty.lower[features], problem.penalty.upper[features]
         if problem.fit_intercept:
             columns = np.column_stack([columns, np.ones(problem.n_samples)])
@@ -132,7 +132,7 @@ def unpenalised(problem: Problem) -> Unpenalised | None:
     all_weighted = problem.penalty_weights is None or bool(np.all(problem.penalty_weights))
     if problem.l2 == 0 and not (problem.alpha > 0 and all_weighted):
         features = np.flatnonzero(problem.penalty.is_free)
-    if not are_few(problem.X, features):
+    if not are_few(problem, features):
         raise TooManyUnpenalisedError
     return Unpenalised(problem, features) if len(features) or problem.fit_intercept else None
 
@@ -146,8 +146,8 @@ def _norm(theta: Array) -> float:
     return float(np.sqrt(np.sum(theta * theta)))  # np.linalg.norm goes to BLAS as well
 
 
-def are_few(X: Any, features: NDArray[np.intp]) -> bool:
-    return len(features) <= _MAX_UNPENALISED and X.shape[0] * len(features) <= _MAX_ENTRIES
+def are_few(problem: Problem, features: NDArray[np.intp]) -> bool:
+    return len(features) <= _MAX_UNPENALISED and problem.n_samples * len(features) <= _MAX_ENTRIES
 
 
 def loss_conjugate(problem: Problem, theta: Array) -> float:

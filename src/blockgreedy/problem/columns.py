@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy.base.reals import as_array, in_host_memory, real_array
-from blockgreedy.problem.passes import find_fault, transpose_rows
+from blockgreedy.problem.passes import find_fault, scan_rows, write_columns
+
+if TYPE_CHECKING:
+    from blockgreedy import _core
 
 Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the two share methods
 
@@ -24,32 +27,67 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     turns into a 2-D array of real numbers, tables of numbers included. float32 and float64 are kept, other real types
     become float64. NaN, infinities, wrong shapes and indices outside of the matrix are refused.
     """
-    columns: Any
     in_host_memory("X", X)
     is_sparse: bool = sp.issparse(X)
     if is_sparse and X.format == "csr" and 0 not in X.shape:
-        columns, fault = _columns_of_rows(X, n_threads)
-    else:
-        columns = _sparse_columns(X) if is_sparse else _dense_columns(X)
-        if 0 in columns.shape:
-            raise ValueError(f"X has shape {columns.shape}; it needs at least one row and one column")
-        fault = find_fault(columns, n_threads)
+        csr, rows = as_rows(X, n_threads)
+        return all_columns(rows, csr.shape, csr.dtype, n_threads)
+    columns = _sparse_columns(X) if is_sparse else _dense_columns(X)
+    if 0 in columns.shape:
+        raise ValueError(f"X has shape {columns.shape}; it needs at least one row and one column")
+    return _canonical(columns, find_fault(columns, n_threads), n_threads)
+
+
+def as_rows(X: Any, n_threads: int | None = None) -> tuple[Any, _core.Rows]:
+    """CSR on X's own buffers where they can be used, and the core's handle on it; refused as by ``as_columns``."""
+    in_host_memory("X", X)
+    csr = _compressed(X, sp.csr_array, X.shape[0])
+    rows = scan_rows(csr, n_threads)
+    _refuse(rows.fault)
+    return csr, rows
+
+
+def all_columns(rows: _core.Rows, shape: tuple[int, int], dtype: Any, n_threads: int | None) -> Columns:
+    """Canonical columns of all rows."""
+    data, indices, indptr, fault = write_columns(rows, rows.keep_all(), shape[1], dtype, n_threads)
+    return _canonical(assemble(sp.csc_array, data, indices, indptr, shape), fault, n_threads)
+
+
+def kept_columns(
+    rows: _core.Rows, n_entries: int, shape: tuple[int, int], dtype: Any, n_threads: int | None
+) -> Columns | None:
+    """Those that the rows were told to keep, the others empty; None where an entry occurs twice."""
+    data, indices, indptr, fault = write_columns(rows, n_entries, shape[1], dtype, n_threads)
+    return None if fault else assemble(sp.csc_array, data, indices, indptr, shape)
+
+
+def _canonical(columns: Any, fault: str, n_threads: int | None) -> Columns:
     if fault == "unsorted":  # or duplicated; the user's matrix is left as it is
         columns = columns.copy()
         columns.sum_duplicates()
         columns.indices = columns.indices.astype(np.int32, copy=False)
         fault = find_fault(columns, n_threads)
+    _refuse(fault)
+    return columns
+
+
+def _refuse(fault: str) -> None:
+    if fault == "changed":
+        raise ValueError("X has been changed since the problem was made of it; make a new one")
     if fault == "finite":
         raise ValueError("X holds NaN or infinite values; replace or drop them first")
     if fault:
         raise _broken("indptr" if fault == "indptr" else "indices")
-    return columns
 
 
 def dense_columns(columns: Columns, features: Any) -> NDArray[np.float64]:
     """Some columns as a dense float64 array."""
-    chosen = columns[:, features]
-    return np.asarray(chosen.toarray() if hasattr(chosen, "toarray") else chosen, dtype=np.float64)
+    return as_dense(columns[:, features])
+
+
+def as_dense(columns: Columns) -> NDArray[np.float64]:
+    """Columns as a float64 array."""
+    return np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
 
 
 def column_norms(columns: Columns) -> NDArray[np.float64]:
@@ -118,13 +156,6 @@ def _dense_columns(X: Any) -> NDArray[Any]:
     names = None if names is None or len(names) != array.shape[1] else list(names)
     real = real_array("X", array, names)
     return np.asfortranarray(real, dtype=_real_dtype(real.dtype))
-
-
-def _columns_of_rows(X: Any, n_threads: int | None) -> tuple[sp.csc_array, str]:
-    """CSR, what most users hold, turned by all threads and checked on the way."""
-    rows: Any = _compressed(X, sp.csr_array, X.shape[0])
-    data, indices, indptr, fault = transpose_rows(rows, n_threads)
-    return assemble(sp.csc_array, data, indices, indptr, X.shape), fault
 
 
 def _checked(X: Any) -> np.dtype[Any]:

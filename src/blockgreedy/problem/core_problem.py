@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class CoreProblem:
     """A problem on the core: its objective and the passes over the columns that a certificate needs."""
 
-    def __init__(self, problem: Problem, n_threads: int) -> None:
-        self.matrix, self._n_threads = core_matrix(problem.X), n_threads
+    def __init__(self, problem: Problem, n_threads: int, columns: Any = None) -> None:
+        """``columns``: instead of the problem's own, some left out (``solver_columns``)."""
+        self.matrix, self._n_threads = core_matrix(problem.X if columns is None else columns), n_threads
         self.core = _core.CoreProblem(
             self.matrix,
             problem.y,

@@ -88,7 +88,7 @@ def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullMod
     features = np.zeros(0, dtype=np.intp)
     if problem.penalty_weights is not None:
         features = np.flatnonzero(problem.penalty_weights == 0)
-        features = features if are_few(problem.X, features) else features[:0]
+        features = features if are_few(problem, features) else features[:0]
     with np.errstate(over="ignore", invalid="ignore"):
         b = best_intercept(problem) if problem.fit_intercept else 0.0
         if loss.is_classifier and problem.offset is None and not len(features):

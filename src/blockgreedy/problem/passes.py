@@ -25,22 +25,22 @@ def find_fault(columns: Any, n_threads: int | None = None) -> str:
     return _core.find_fault(core_matrix(columns), resolve_threads(n_threads))
 
 
-def transpose_rows(csr: Any, n_threads: int | None = None) -> tuple[Any, Any, Any, str]:
-    """(data, indices, indptr) of the columns of a CSR matrix, and what is wrong with it: see ``find_fault``.
+def scan_rows(csr: Any, n_threads: int | None = None) -> _core.Rows:
+    """A handle on a CSR matrix, whose rows it has checked; no copy."""
+    indptr: Any = np.ascontiguousarray(
+        csr.indptr, dtype=csr.indptr.dtype if csr.indices.dtype == np.int32 else np.int64
+    )
+    n_rows, n_columns = csr.shape
+    return _core.Rows(n_rows, n_columns, indptr, csr.indices, csr.data, resolve_threads(n_threads))
 
-    With "unsorted" an entry occurs twice; with another fault the arrays hold nothing of use.
-    """
-    n_nonzeros = int(csr.indptr[-1]) if len(csr.indptr) else 0
-    if n_nonzeros < 0 or n_nonzeros > min(len(csr.indices), len(csr.data)):
-        return csr.data, csr.indices, csr.indptr, "indptr"
-    indptr = np.empty(csr.shape[1] + 1, dtype=np.int32 if n_nonzeros < 2**31 else np.int64)
-    indices, data = np.empty(n_nonzeros, dtype=np.int32), np.empty(n_nonzeros, dtype=csr.data.dtype)
-    rows = np.ascontiguousarray(csr.indptr, dtype=csr.indptr.dtype if csr.indices.dtype == np.int32 else np.int64)
-    fault = _core.to_columns(
-        csr.shape[1], rows, np.ascontiguousarray(csr.indices), np.ascontiguousarray(csr.data), indptr, indices, data,
-        resolve_threads(n_threads),
-    )  # fmt: skip
-    return data, indices, indptr, fault
+
+def write_columns(
+    rows: _core.Rows, n_entries: int, n_columns: int, dtype: Any, n_threads: int | None
+) -> tuple[Any, Any, Any, str]:
+    """(data, indices, indptr) of the columns that the rows were told to keep; "unsorted" if an entry occurs twice."""
+    indptr: Any = np.empty(n_columns + 1, dtype=np.int32 if n_entries < 2**31 else np.int64)
+    indices, data = np.empty(n_entries, dtype=np.int32), np.empty(n_entries, dtype=dtype)
+    return data, indices, indptr, rows.write(indptr, indices, data, resolve_threads(n_threads))
 
 
 def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:

@@ -22,8 +22,9 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
-from blockgreedy.problem.columns import as_columns, column_norms, combined_exactly
+from blockgreedy.problem.columns import column_norms, combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.design import Design
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
@@ -40,7 +41,7 @@ class Problem:
     ----------
     X : sparse matrix or array of shape (n_samples, n_features), DataFrame or Dataset
         Any scipy format, or dense. The column names of a DataFrame of numbers or a Dataset become ``feature_names``.
-        float32 and float64 values keep their type. Canonical CSC and Fortran-ordered arrays are not copied but
+        float32 and float64 values keep their type. Canonical CSC, CSR and Fortran-ordered arrays are not copied but
         shared, so X must not be changed while the problem is in use. All other arrays are copied.
     y : array of shape (n_samples,), optional
         Targets; may be left out if X is a Dataset. For the classification losses any two values; the larger one is
@@ -124,11 +125,11 @@ class Problem:
         self.alpha = arguments.non_negative("alpha", alpha)
         self.l2 = arguments.non_negative("l2", l2)
         X, y, self.feature_names = arguments.named_design(X, y)
-        self.X = as_columns(X, self.n_threads)
-        self.n_samples, self.n_features = self.X.shape
+        self.design = Design(X, self.n_threads)
+        self.n_samples, self.n_features = self.design.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
-        self.column_units = ColumnUnits(self.X, self.fit_intercept)
+        self.column_units = ColumnUnits(self.design, self.fit_intercept)
         self.standardize = arguments.flag("standardize", standardize)
         # as given: other sample weights start from these
         self._given = (
@@ -142,12 +143,17 @@ class Problem:
         self.lower = arguments.bound("lower", 0.0 if positive else lower, self.n_features, -1.0)
         self.upper = arguments.bound("upper", upper, self.n_features, 1.0)
         if not self.fit_intercept and not self.loss.is_classifier and offset is None:
-            arguments.warn_of_mean(self.X, given_y)
+            arguments.warn_of_mean(self.design, given_y)
+
+    @property
+    def X(self) -> Any:
+        """The matrix as columns, canonical CSC or a Fortran-ordered array; made of rows when first asked for."""
+        return self.design.columns
 
     def __repr__(self) -> str:
-        kind = "sparse" if sp.issparse(self.X) else "dense"
+        kind = "sparse" if self.design.is_sparse else "dense"
         return (
-            f"Problem({self.n_samples} × {self.n_features} {kind} {self.X.dtype}, loss={self.loss.name!r}, "
+            f"Problem({self.n_samples} × {self.n_features} {kind} {self.design.dtype}, loss={self.loss.name!r}, "
             f"alpha={self.alpha:g}{f', l2={self.l2:g}' if self.l2 else ''}"
             f"{', fit_intercept=True' if self.fit_intercept else ''}"
             f"{', standardize=True' if self.standardize else ''})"
@@ -175,9 +181,9 @@ class Problem:
         """The problem restricted to these features, whose columns are copied."""
         other = self.copied("penalty", "null_model", "alpha_max", "scaling")
         other.alpha = arguments.non_negative("alpha", alpha)
-        columns = self.X[:, features]
-        other.X = columns if sp.issparse(columns) else np.asfortranarray(columns)
-        other.column_units = ColumnUnits(other.X, self.fit_intercept)
+        columns = self.design.take(features)
+        other.design = Design.of(columns if sp.issparse(columns) else np.asfortranarray(columns))
+        other.column_units = ColumnUnits(other.design, self.fit_intercept)
         other.n_features = len(features)
         for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper", "feature_names"):
             value = getattr(self, name)
@@ -273,7 +279,7 @@ class Problem:
 
     def _predictions(self, w: Array, intercept: float) -> Array:
         features = np.flatnonzero(w)  # the product with all columns would copy a float32 matrix to float64
-        columns = self.X[:, features]
+        columns = self.design.take(features)
         predictions = np.asarray(columns @ w[features], dtype=np.float64)
         predictions += intercept
         if np.sum(np.abs(w[features]) * column_norms(columns)) > 100 * np.sqrt(np.sum(predictions**2)):

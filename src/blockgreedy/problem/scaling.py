@@ -21,7 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import assemble, dense_columns
+from blockgreedy.problem.columns import as_dense, assemble
+from blockgreedy.problem.design import Design
 
 if TYPE_CHECKING:
     from blockgreedy.problem.null_model import NullModel
@@ -42,10 +43,10 @@ _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number
 class ColumnUnits:
     """Columns in the units of the inner problem; all problems on one matrix share them. Nothing in them changes."""
 
-    def __init__(self, X: Any, centred: bool, exponents: NDArray[np.int32] | None = None) -> None:
-        self._given, self._centred = X, centred
+    def __init__(self, design: Design, centred: bool, exponents: NDArray[np.int32] | None = None) -> None:
+        self._given, self._centred = design, centred
         self.exponents = exponents  # k_j, where a solver has asked for them
-        self._X: Any = None
+        self._design: Design | None = None
         self._rescaled: ColumnUnits | None = None
 
     @cached_property
@@ -54,7 +55,7 @@ class ColumnUnits:
         features = _candidates(self._given) if self._centred else np.zeros(0, dtype=np.intp)
         chosen, means = [], []
         for j in features:
-            column = dense_columns(self._given, [j])[:, 0]
+            column = as_dense(self._given.take(np.array([j])))[:, 0]
             unit = math.ldexp(1.0, -math.frexp(float(np.max(np.abs(column))))[1])
             mean = float(np.mean(column * unit)) / unit
             spread = math.sqrt(float(np.mean(np.square((column - mean) * unit)))) / unit
@@ -64,17 +65,17 @@ class ColumnUnits:
         return np.array(chosen, dtype=np.intp), np.array(means)
 
     @property
-    def X(self) -> Any:
+    def design(self) -> Design:
         """The matrix itself where nothing is to change."""
-        if self._X is None:
+        if self._design is None:
             features, means = self.shifts
-            X = self._given
+            design = self._given
             if len(features):
-                X = _shifted(X, features, means)
+                design = Design.of(_shifted(design.columns, features, means))
             if self.exponents is not None:
-                X = _scaled(X, self.exponents)
-            self._X = X
-        return self._X
+                design = Design.of(_scaled(design.columns, self.exponents))
+            self._design = design
+        return self._design
 
     def rescaled(self, used: NDArray[np.bool_] | None) -> ColumnUnits:
         """Units in which the largest entry of every column, of the rows that are used, lies between 1 and 2.
@@ -89,7 +90,8 @@ class ColumnUnits:
             return self._rescaled
 
     def _shifted_only(self) -> Any:
-        return self.X if self.exponents is None else ColumnUnits(self._given, self._centred).X
+        units = self if self.exponents is None else ColumnUnits(self._given, self._centred)
+        return units.design.columns
 
     def _rescaled_to(self, largest: Array) -> ColumnUnits:
         exponents = np.where(largest > 0, np.frexp(largest)[1] - 1, 0).astype(np.int32)
@@ -100,17 +102,18 @@ def _is_sparse(X: Any) -> bool:  # scipy's own would narrow the type to one with
     return bool(sp.issparse(X))
 
 
-def _candidates(X: Any) -> Features:
+def _candidates(design: Design) -> Features:
     """Columns of which nearly all entries lie near one value, judged by a sample of rows."""
-    n = X.shape[0]
-    if _is_sparse(X):
-        features = np.flatnonzero(np.diff(X.indptr) >= 0.99 * n)
+    n = design.shape[0]
+    rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+    if design.is_sparse:
+        features = design.long_columns(0.99 * n)
         if not len(features):
             return features
+        sample = as_dense(design.take(features))[rows]
     else:
-        features = np.arange(X.shape[1])
-    rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
-    sample = dense_columns(X, features)[rows] if _is_sparse(X) else np.asarray(X[rows], dtype=np.float64)
+        features = np.arange(design.shape[1])
+        sample = np.asarray(design.columns[rows], dtype=np.float64)
     middle = np.median(sample, axis=0)
     with np.errstate(over="ignore"):
         near = np.abs(sample - middle) <= 0.1 * np.abs(middle)
@@ -215,8 +218,8 @@ class Scaling:
 
     def _inner(self, problem: Problem, y: Array, offset: Array | None) -> Problem:
         inner = problem.copied("penalty", "null_model", "alpha_max", "scaling")
-        inner.X, inner.y, inner.offset = self.units.X, y, offset
-        inner.column_units = ColumnUnits(inner.X, False)
+        inner.design, inner.y, inner.offset = self.units.design, y, offset
+        inner.column_units = ColumnUnits(inner.design, False)
         inner.loss = problem.loss.scaled(math.ldexp(1.0, -self._exponent))
         inner.alpha = self.alpha_in(problem.alpha)  # l2 is all in its weights
         inner.__dict__["scaling"] = _Identity(inner)

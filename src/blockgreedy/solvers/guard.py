@@ -7,6 +7,7 @@ them and the dual point alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,19 +36,18 @@ class Guarded:
 
 def guard(
     scaling: Scaling,
-    model: CoreProblem,
     engine: _core.WorkingSet,
     coef: Array,
     features: NDArray[np.int32],
-    thorough: bool,
+    whole_model: Callable[[], CoreProblem] | None,
 ) -> Guarded:
     """Where the engine stands. ``coef`` holds its weights, which become what the user's are in inner units.
 
-    ``features`` are those of the weights that are returned, all others being 0. ``thorough``: also look for a better
-    dual point, where the engine's is not good enough.
+    ``features`` are those of the weights that are returned, all others being 0. With ``whole_model`` it also
+    looks for a better dual point, where the engine's is not good enough.
     """
     inner = scaling.inner
-    if thorough:
+    if whole_model is not None:
         engine.certify()
     values = scaling.weights_out(features, coef[features])
     returned = scaling.weights_in(features, values)
@@ -59,10 +59,10 @@ def guard(
         own = scaling.penalty_in(features, values)
         objective, penalty = objective - penalty + own, own
     other = None
-    for weights in (None, (features, returned)) if thorough else ():
-        if objective - dual_value <= engine.enough:
+    for weights in (None, (features, returned)):
+        if whole_model is None or objective - dual_value <= engine.enough:
             break
-        point, value = scaled_dual_point(inner, np.array(engine.predictions), model, weights)
+        point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), weights)
         if value > dual_value:
             other, dual_value = point, value
     if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0

@@ -1,17 +1,14 @@
 """Solve a path: the solutions of one problem along a descending list of alphas.
 
-    path = solve_path(problem, n_alphas=100)
-    path.plot()
-    path.coefs[:, path.index_of_nonzeros(50)]
-
-Predictions, gradients, norms and what is known of the columns stay in the core from one alpha to the next.
+path = solve_path(problem, n_alphas=100)
+path.plot()
+path.coefs[:, path.index_of_nonzeros(50)]
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,19 +17,12 @@ from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.run import Limits, final_status, run
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
 from blockgreedy.solvers.solve import ENGINES
-from blockgreedy.solvers.working_set import MAX_ITER
-
-if TYPE_CHECKING:
-    from blockgreedy.backends.engine import Engine
+from blockgreedy.solvers.walk import Walk
 
 Array = NDArray[np.float64]
 
-# The last alpha's weights often keep tol at the next one. A step makes them far better, which the alphas to come
-# start from; only what is this much better than asked for does without.
-_SURE = 1e-3
 # glmnet's: nothing is left to explain, or a step down the path explains next to nothing more.
 _ENOUGH_EXPLAINED, _LEAST_MORE, _FIRST_STOP = 0.999, 1e-5, 5
 
@@ -101,17 +91,14 @@ def solve_path(
     began = time.perf_counter()
     grid = _grid(problem, alphas, n_alphas, eps, ratio)
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
-    first = _at(problem, grid[0], ratio)
-    null = first.fit_null_model(deadline, threads)
-    out_of_time = "" if null.status == "converged" else null.status
-    limits = Limits(MAX_ITER if max_iter is None else int(max_iter), deadline, sure=_SURE, ended=out_of_time)
-    null_loss = null.objective - first.penalty_at(null.features).value(null.coef)
-    engine = ENGINES["auto"](first, tol=float(tol), n_threads=threads, null=null, least_alpha=ratio * grid[-1])
+    walk = Walk(
+        problem, grid, ratio, ENGINES["auto"], tol=float(tol), max_iter=max_iter, deadline=deadline, n_threads=threads
+    )
+    null_loss = walk.null_loss
     points: list[PathPoint] = []
     ended = ""
     for alpha in grid:
-        here = _at(problem, alpha, ratio) if points else first
-        point = _point_at(float(alpha), here, engine, limits, keep_duals, is_first=not points)
+        point = walk.to(float(alpha), keep_duals)
         points.append(point)
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
@@ -130,24 +117,6 @@ def solve_path(
     status = ended if ended == "interrupted" else others[0] if others else ended or "converged"
     text = path_message(status, points, len(grid))
     return SolutionPath(problem, points, null_loss, status, text, time.perf_counter() - began)
-
-
-def _point_at(
-    alpha: float, here: Problem, engine: Engine, limits: Limits, keep_dual: bool, *, is_first: bool
-) -> PathPoint:
-    """The solution at one alpha, from that at the alpha before, or from the null model."""
-    began, before = time.perf_counter(), engine.n_iter
-    begin = engine.start if is_first else lambda: engine.move_to(here)
-    status = run(engine, begin, limits)
-    found = engine.point(status, keep_dual)
-    return PathPoint(
-        alpha, found.features, found.values, found.intercept, found.objective, found.gap, found.loss,
-        engine.n_iter - before, time.perf_counter() - began, final_status(status, found), found.dual,
-    )  # fmt: skip
-
-
-def _at(problem: Problem, alpha: float, ratio: float) -> Problem:
-    return problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
 
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:

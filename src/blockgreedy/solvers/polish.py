@@ -11,7 +11,7 @@ weight that would change its sign leaves, and at the minimum the column that bre
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def is_small(problem: Problem) -> bool:
     """Whether X is so small that a dense system in float64 costs next to nothing."""
-    X: Any = problem.X
-    return int(X.size) <= _SMALL  # for sparse X: the entries stored
+    return problem.design.size <= _SMALL
 
 
 def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] | None:

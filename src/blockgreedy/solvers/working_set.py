@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.design import solver_columns
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.guard import Guarded, guard
 from blockgreedy.solvers.polish import polish
@@ -59,15 +60,19 @@ class WorkingSetEngine(EngineBase):
     def _make(self) -> None:
         n_threads, n_blocks, partition, tol, least_alpha = self._made_of
         self.scaling = self.problem.scaling
-        self.model = CoreProblem(self.scaling.inner, n_threads)
+        inner = self.scaling.inner
         f_null, floor = -1.0, 0.0
         if self.null is not None:
             null = self.scaling.null_in(self.null)
             f_null, floor = null.objective, null.floor
         least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
+        started = np.zeros(0, dtype=np.int32) if self.given is None else np.flatnonzero(self.given[0])
+        self.reduced = solver_columns(inner, least, started)
+        self.model = CoreProblem(inner, n_threads, self.reduced.columns)
         self.core: _core.WorkingSet = working_set(
-            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor, least_alpha=least
-        )
+            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor,
+            least_alpha=least, runs=self.reduced.runs,
+        )  # fmt: skip
         self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
         self.here = self.scaling  # of the problem at the current alpha
 
@@ -183,7 +188,9 @@ class WorkingSetEngine(EngineBase):
         verified, _, _ = self.core.verify(point.features, self.coef[point.features], b)
         drifted = abs(before - verified) > ROUNDING * before
         better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
-        if better is not None and self.scaling.inner.objective(*better) >= before * (1 - ROUNDING):
+        if better is not None and (
+            self.scaling.inner.objective(*better) >= before * (1 - ROUNDING) or not self._has_columns_of(better[0])
+        ):
             better = None
         # a point of a path that the guard does not confirm is solved again once, whatever the cause
         first_on_path = self._is_on_a_path and status == "converged" and self._n_renewals == 0
@@ -198,7 +205,7 @@ class WorkingSetEngine(EngineBase):
 
     def _guard(self, status: Status) -> Guarded:
         """The guard's verdict on where the core stands, kept until it moves on."""
-        key = (status, self.core.n_iter, self._n_renewals)
+        key = (status, self.n_iter, self._n_renewals)
         if self._guarded is None or self._guarded[0] != key:
             found = self._evaluated(status not in ("converged", "interrupted"))
             if status == "converged" and not found.point.is_proven:
@@ -211,7 +218,17 @@ class WorkingSetEngine(EngineBase):
         # A path starts at the null model, whose weights all are.
         on_path = self._is_on_a_path
         features = self.core.support() if on_path else np.flatnonzero(self.coef).astype(np.int32)
-        return guard(self.here, self.model, self.core, self.coef, features, thorough)
+        return guard(self.here, self.core, self.coef, features, self._whole_model if thorough else None)
+
+    def _whole_model(self) -> CoreProblem:
+        """The problem here with all columns, for dual points that the core knows nothing of."""
+        return self.model if self.reduced.runs is None else CoreProblem(self.here.inner, self._made_of[0])
+
+    def _has_columns_of(self, coef: Array) -> bool:
+        """Whether the core has a column for each of these weights; those that it has not are 0 at the solution."""
+        if self.reduced.runs is None:
+            return True
+        return bool(np.all(np.diff(self.reduced.columns.indptr)[np.flatnonzero(coef)]))
 
     def point(self, status: Status, with_dual: bool = True) -> Point:
         found, dual = self._guard(status), None

@@ -1,0 +1,78 @@
+"""A walk down the alphas of a path: one engine, whose weights at an alpha start the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.run import Limits, final_status, run
+from blockgreedy.solvers.solution_path import PathPoint
+from blockgreedy.solvers.working_set import MAX_ITER
+
+if TYPE_CHECKING:
+    from blockgreedy.backends.engine import Engine
+
+Array = NDArray[np.float64]
+
+# The last alpha's weights often keep tol at the next one. A step makes them far better, which the alphas to come
+# start from; only what is this much better than asked for does without.
+_SURE = 1e-3
+
+
+class Walk:
+    """Predictions, gradients, norms and what is known of the columns stay in the engine between alphas."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        alphas: Array,
+        ratio: float,
+        make: Callable[..., Engine],
+        *,
+        tol: float,
+        max_iter: int | None,
+        deadline: float,
+        n_threads: int,
+        start: tuple[Array, float] | None = None,
+    ) -> None:
+        """``alphas`` descend; those that ``to`` will be asked for are among them. ``start``: weights and intercept.
+
+        ``ratio``: the share of the L1 norm, as l1_ratio of ``solve_path``. ``deadline`` is in seconds of
+        time.perf_counter.
+        """
+        self._problem, self._ratio = problem, ratio
+        self._first = self._at(alphas[0])
+        self.null = self._first.fit_null_model(deadline, n_threads)
+        out_of_time = "" if self.null.status == "converged" else self.null.status
+        most = MAX_ITER if max_iter is None else int(max_iter)
+        self._limits = Limits(most, deadline, sure=_SURE, ended=out_of_time)
+        self.engine = make(
+            self._first, tol=tol, n_threads=n_threads, null=self.null, start=start, least_alpha=ratio * alphas[-1]
+        )
+        self._has_begun = False
+
+    @property
+    def null_loss(self) -> float:
+        """The mean loss of the null model."""
+        return self.null.objective - self._first.penalty_at(self.null.features).value(self.null.coef)
+
+    def to(self, alpha: float, keep_dual: bool = False) -> PathPoint:
+        """The solution at an alpha, from that at the alpha before, or from the start."""
+        began, before, engine = time.perf_counter(), self.engine.n_iter, self.engine
+        here = self._at(alpha) if self._has_begun else self._first
+        status = run(engine, (lambda: engine.move_to(here)) if self._has_begun else engine.start, self._limits)
+        self._has_begun = True
+        found = engine.point(status, keep_dual)
+        return PathPoint(
+            float(alpha), found.features, found.values, found.intercept, found.objective, found.gap, found.loss,
+            engine.n_iter - before, time.perf_counter() - began, final_status(status, found), found.dual,
+        )  # fmt: skip
+
+    def _at(self, alpha: float) -> Problem:
+        ratio = self._ratio
+        return self._problem.with_alpha(alpha * ratio, None if ratio == 1 else alpha * (1 - ratio))
