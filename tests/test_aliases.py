@@ -16,7 +16,7 @@ from blockgreedy.partitions.duplicates import copies_of, find_duplicates
 from blockgreedy.reports.model_page import model_page
 from command_line import run
 from test_model_file import same
-from test_pages import embedded, rows_of
+from test_pages import embedded, rows_of, words
 
 N_BASE = 6
 
@@ -163,6 +163,7 @@ def test_the_table_of_features_names_copies(fit, copies, line):
     assert [name in listed for name in ("<G>", "<H>", "<I>", "<M>")] == [j in copies for j in (6, 7, 8, 12)]
     assert "more" not in listed
     assert embedded(page)["same"] == [[line, listed], None, None]
+    assert "are interchangeable" in words(page)
 
 
 def test_pages_name_no_more_copies_than_they_have_room_for(fit, monkeypatch):
@@ -177,6 +178,7 @@ def test_pages_of_models_without_copies_say_nothing_of_them(fit):
         page = model_page(replace(fit, aliases=aliases))
         assert embedded(page)["same"] is None
         assert "<small" not in page.html()
+        assert "are interchangeable" not in words(page)
 
 
 # ----------------------------------------------------------------------------------------------- command line
@@ -191,6 +193,8 @@ def test_fit_notes_how_many_features_have_copies(copied, tmp_path):
     assert result.exit_code == 0, result.output
     assert "Note: 3 features with weights have copies in the data" in result.stderr
     assert Model.load(tmp_path / "m.npz").aliases == {0: [6, 12], 1: [7], 2: [8]}
-    assert "1 feature with a weight has copies" in run("fit", tmp_path / "copies.npz", "--alpha-ratio", 0.9).stderr
-    for data, *more in (("none.npz",), ("copies.npz", "--quiet")):
+    page = ("--report", tmp_path / "m.html")
+    result = run("fit", tmp_path / "copies.npz", "--alpha-ratio", 0.9, *page)
+    assert "1 feature with a weight has copies" in result.stderr
+    for data, *more in (("none.npz", *page), ("copies.npz", *page, "--quiet"), ("copies.npz",)):
         assert "copies in the data" not in run("fit", tmp_path / data, "--alpha", 0.2, *more).stderr

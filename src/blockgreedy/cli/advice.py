@@ -91,10 +91,7 @@ def scale_advice(columns: Mapping[str, float]) -> str:
 def copies_advice(count: int) -> str:
     """Of features with weights that have copies: another of them could have the weight instead."""
     who = "1 feature with a weight has" if count == 1 else f"{count:,} features with weights have"
-    return (
-        f"{who} copies in the data, columns equal up to sign and scale; the model's page (--report) and file "
-        "(--model) list them"
-    )
+    return f"{who} copies in the data (columns equal up to sign and scale); the model's page and file list them"
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -258,9 +258,10 @@ def fit(options: FitOptions) -> None:
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
     facts = _facts(options, dataset, problem, solution)
-    model = replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
-    outputs.write_model(lambda: model)
-    if model.aliases and not options.quiet:
+    model = outputs.write_model(
+        lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
+    )
+    if model is not None and model.aliases and not options.quiet:
         note(copies_advice(len(model.aliases)))
     if options.as_json:
         typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))

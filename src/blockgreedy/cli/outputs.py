@@ -80,12 +80,14 @@ class Outputs:
             else:
                 self.written[name] = path
 
-    def write_model(self, make: Callable[[], Model], report: str = "report") -> None:
-        """The model and its page, where they are asked for."""
-        if self._named("model") or self._named(report):
-            model = make()
-            self.write("model", model.save)
-            self.write(report, lambda path: _write_page(model, path))
+    def write_model(self, make: Callable[[], Model], report: str = "report") -> Model | None:
+        """The model and its page, where they are asked for; returns the model, if it was made."""
+        if not (self._named("model") or self._named(report)):
+            return None
+        model = make()
+        self.write("model", model.save)
+        self.write(report, lambda path: _write_page(model, path))
+        return model
 
     def _named(self, name: str) -> list[Output]:
         return [output for output in self.wanted if output.name == name]

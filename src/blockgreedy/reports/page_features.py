@@ -49,11 +49,12 @@ def choices(model: Model) -> list[tuple[str, int]]:
 
 
 def effect(model: Model) -> str:
-    """What a positive weight does, in a sentence."""
+    """What a positive weight does, and that of copies any could have it."""
+    same = " Features that are the same column, up to sign and scale, are interchangeable." if model.aliases else ""
     if model.classes is None:
-        return "Positive weights raise the prediction, negative weights lower it."
+        return f"Positive weights raise the prediction, negative weights lower it.{same}"
     what = "probability" if model.loss == "logistic" else "score"
-    return f"Positive weights raise the {what} of class {label_text(model.classes[1])}."
+    return f"Positive weights raise the {what} of class {label_text(model.classes[1])}.{same}"
 
 
 def certificate_words(model: Model, k: int) -> str:
