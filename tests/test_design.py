@@ -206,6 +206,23 @@ def test_rows_that_change_behind_our_back_are_refused(text, number, ratio, is_so
         bg.solve(problem.with_alpha(ratio * 1e-4))
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X.data.__setitem__(90_000, 50.0),  # a column that was dropped could get a weight now
+        lambda X: X.data.__setitem__(slice(None), X.data[::-1].copy()),
+        lambda X: X.indptr.__setitem__(slice(1, None), 10**6),
+    ],
+)
+def test_values_and_pointers_that_change_behind_our_back_are_refused(text, change, n_threads):
+    X, y = text[0].copy(), text[1]
+    problem = bg.Problem(X, y, loss="logistic", alpha=2e-3, n_threads=n_threads)
+    change(X)
+    with pytest.raises(ValueError, match="has been changed"):
+        bg.solve(problem)
+
+
 def test_rows_with_repeated_or_unsorted_entries_are_added_up(text):
     X, y = text
     order = np.random.default_rng(0).permutation(X.nnz)

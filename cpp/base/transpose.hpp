@@ -3,10 +3,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -104,6 +106,21 @@ class RowsToColumns {
   }
 };
 
+// A hash of values in their order. Four lanes, since a multiplication has to wait for the one before it.
+struct Fingerprint {
+  std::array<std::uint64_t, 4> lanes{};
+
+  template <class T>
+  void add(const T* values, std::int64_t count) {
+    using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    constexpr std::uint64_t factor = 0x9E3779B97F4A7C15U;  // 2^64/φ
+    for (std::int64_t k = 0; k < count; ++k) {
+      std::uint64_t& lane = lanes[static_cast<std::size_t>(k) % lanes.size()];
+      lane = (lane ^ __builtin_bit_cast(Bits, values[k])) * factor;
+    }
+  }
+};
+
 // Every thread takes a run of rows: it counts what goes to each column, then puts its entries behind those of the
 // runs before it. Rows come out ascending, and the columns do not depend on the number of threads.
 template <class Pointer, class Index, class T>
@@ -130,6 +147,7 @@ class TypedRowsToColumns final : public RowsToColumns {
         if (before.data()[j].count != count(j)) return "changed";
       }
     }
+    if (!pointers_ascend() || static_cast<std::int64_t>(rows_.indptr[n_]) != nnz_) return "changed";
     is_written_ = true;
     return columns.wide ? write_as<std::int64_t>(columns, team) : write_as<std::int32_t>(columns, team);
   }
@@ -157,6 +175,7 @@ class TypedRowsToColumns final : public RowsToColumns {
     }
     all_ = LargeArray<ColumnTotal>(p_);
     own_totals_.resize(n_runs_ > 1 ? n_runs_ : 0);
+    fingerprints_.assign(n_runs_, {});
   }
 
   // Of a run; of a single one they are those of all rows.
@@ -172,6 +191,7 @@ class TypedRowsToColumns final : public RowsToColumns {
         const std::int64_t count = std::min(check_size, end - begin);
         if (!kernels().of(rows_.data).all_finite(rows_.data + begin, count)) not_finite_ = true;
         if (!add_up_entries(totals(run), begin, begin + count)) out_of_range_ = true;
+        fingerprints_[run].add(rows_.data + begin, count);
       }
     });
   }
@@ -228,12 +248,19 @@ class TypedRowsToColumns final : public RowsToColumns {
     auto* indptr = static_cast<Out*>(columns.indptr);
     std::vector<LargeArray<Out>> places = find_places(indptr, team);
     own_totals_.clear();
+    std::atomic<bool> changed{false};
     team.for_all(n_runs_, [&](std::int64_t run, int) {
+      Fingerprint now;
+      const std::int64_t end = first_entry(run + 1);
+      for (std::int64_t begin = first_entry(run); begin < end; begin += check_size)
+        now.add(rows_.data + begin, std::min(check_size, end - begin));
+      if (now.lanes != fingerprints_[run].lanes) changed = true;  // columns were dropped by other values
       place_entries(run, places[run].data(), indptr[p_], columns.indices, static_cast<T*>(columns.data));
     });
     for (std::int64_t j = 0; j < p_; ++j) {
-      if (kept_[j] && places.back().data()[j] != indptr[j + 1]) return "changed";
+      if (kept_[j] && places.back().data()[j] != indptr[j + 1]) changed = true;
     }
+    if (changed) return "changed";
     return has_repeated_entries(indptr, columns.indices, team) ? "unsorted" : "";
   }
 
@@ -338,6 +365,7 @@ class TypedRowsToColumns final : public RowsToColumns {
   const std::int64_t n_;
   bool is_written_ = false;
   std::vector<std::int64_t> cuts_;                   // the rows of each run
+  std::vector<Fingerprint> fingerprints_;            // of the values of each run, when they were scanned
   std::vector<LargeArray<ColumnTotal>> own_totals_;  // of each of several runs; given up for the places
   std::atomic<bool> out_of_range_{false}, not_finite_{false};
 };

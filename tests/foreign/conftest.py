@@ -1,5 +1,6 @@
 """What scikit-learn's own conftest gives its tests, and what becomes of those that ours are known to fail."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,9 @@ def pytest_collection_modifyitems(items):
         item.add_marker(pytest.mark.filterwarnings("ignore"), append=False)
         reason = why_not(item.path.stem, item.name)
         if reason is not None:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+            # a sanitized build rounds otherwise, and then needs an iteration less here and there
+            strict = not os.environ.get("BLOCKGREEDY_SANITIZED")
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=strict))
 
 
 @pytest.fixture

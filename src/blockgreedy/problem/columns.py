@@ -58,6 +58,8 @@ def kept_columns(
 ) -> Columns | None:
     """Those that the rows were told to keep, the others empty; None where an entry occurs twice."""
     data, indices, indptr, fault = write_columns(rows, n_entries, shape[1], dtype, n_threads)
+    if fault == "changed":
+        _refuse(fault)
     return None if fault else assemble(sp.csc_array, data, indices, indptr, shape)
 
 
