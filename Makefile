@@ -9,7 +9,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo demo-family test test-cpp test-browser docs lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-family clean
+.PHONY: demo demo-family test test-cpp test-browser docs lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-users bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -112,6 +112,10 @@ bench-paths: .venv-bench/built
 bench-cv: .venv-bench/built
 	.venv-bench/bin/python -m benchmarks.cv $(RACE)
 	.venv-bench/bin/python -m benchmarks.cv.report
+
+# Fits as users ask for them: CSR in hand, an intercept, every conversion on the clock.
+bench-users: .venv-bench/built
+	.venv-bench/bin/python -m benchmarks.users $(RACE)
 
 # Iterations of the family beside one plain gradient pass.
 bench-family: $(VENV)/built
