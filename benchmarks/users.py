@@ -131,7 +131,7 @@ def found_by(
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
         return float("inf"), (np.zeros(0), 0.0)
     with np.load(folder / "found.npz") as found:
-        return float(found["seconds"]), (found["coef"], float(found["intercept"]))
+        return float(found["seconds"]), (found["coef"].astype(np.float64), float(found["intercept"]))
 
 
 def race(name: str, ratio: float, options: argparse.Namespace, folder: Path) -> None:
