@@ -41,6 +41,8 @@ class DualPoint {
     std::int64_t n_support;
     std::size_t max_proposals;
     double sufficient;  // a dual value of this ends the solve
+    double hopeful;     // a point with a lower one is not worth repairs
+    double harmless;    // violations, relative to the threshold, that scaling makes up for
     ScanResult& scan;   // the last one; then that of the point
   };
 
@@ -50,17 +52,19 @@ class DualPoint {
     const std::vector<std::int32_t> unpenalised = unpenalised_of(where);
     const bool has_equalities = problem_.fit_intercept || !unpenalised.empty();
     for (int round = 0;; ++round) {
-      if (has_equalities) {
-        project_equalities(point, where, unpenalised);
-        into_domain(point);
-        if (!keeps_equalities(point, unpenalised)) return false;
-      }
+      if (has_equalities && !move_to_equalities(point, where.root, unpenalised)) return false;
       find_broken(point, where, round == 0);
       keep_if_better(point);
-      if (round == n_repairs || broken_.empty() || value_ >= where.sufficient) return !has_equalities;
+      if (round == n_repairs || broken_.empty() || value_ >= where.sufficient || value_ < where.hopeful)
+        return !has_equalities;
+      std::erase_if(broken_, [&](const Broken& entry) {
+        return std::fabs(entry.product) <= problem_.penalty.at(entry.feature).l1 * (1 + where.harmless);
+      });
       if (static_cast<std::int64_t>(broken_.size()) > T::max_broken + where.n_support / T::support_per_broken)
         return !has_equalities;
-      for (const Broken& entry : broken_) project(point, entry.feature, where.root, false);
+      for (int sweep = 0; sweep < T::sweeps_per_repair; ++sweep) {
+        for (Broken& entry : broken_) project(point, entry, where.root);
+      }
       into_domain(point);
     }
   }
@@ -99,13 +103,26 @@ class DualPoint {
     return value;
   }
 
-  // Moves each row into the domain of the loss's conjugate.
-  void into_domain(std::vector<double>& point) {
-    if (problem_.loss.traits().is_quadratic) return;  // no bounds
-    sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      for (std::int64_t i = 0; i < count; ++i) point[first + i] = row_weight(first + i) * u[i];
-      return 0.0;
+  // Moves each row into the domain of the loss's conjugate. Calls moved(i) for those that were outside by more than
+  // rounding, and returns how many these were.
+  template <class Moved>
+  double into_domain(std::vector<double>& point, Moved&& moved) {
+    if (problem_.loss.traits().is_quadratic) return 0;  // no bounds
+    return sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
+      double n_moved = 0;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double weight = row_weight(first + i), inside = weight * u[i];
+        if (std::fabs(inside - point[first + i]) > T::domain_rounding * weight) {
+          moved(first + i);
+          ++n_moved;
+        }
+        point[first + i] = inside;
+      }
+      return n_moved;
     });
+  }
+  void into_domain(std::vector<double>& point) {
+    into_domain(point, [](std::int64_t) {});
   }
 
   double row_weight(std::int64_t i) const {
@@ -119,6 +136,7 @@ class DualPoint {
   struct Broken {
     std::int32_t feature;
     double product;
+    double curvature = -1;  // Σ curvature·x², if it is known
   };
 
   // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if its value is larger.
@@ -179,49 +197,88 @@ class DualPoint {
     return features;
   }
 
-  // Projection onto the constraint of one column, weighted with the curvatures: rows that can hardly move stay, and
-  // the move is what a coordinate step of the weights would do to θ.
-  void project(std::vector<double>& point, std::int32_t feature, const std::vector<float>& roots, bool equality) {
-    double* theta = point.data();
-    const float* root = roots.data();
-    // Long columns are shared by slices of rows.
-    const auto sum_over = [&](auto&& f) {
-      if (!is_tall(view_.n_rows) || view_.count(feature) < min_parallel_work) {
-        double sum = 0;
-        view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
-        return sum;
-      }
-      return rows_.sum(1, [&](std::int64_t begin, std::int64_t end) {
-        double sum = 0;
-        view_.for_each_nonzero(feature, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
-        return sum;
-      });
+  // Sums f(i, x) over the nonzeros of a column; long columns are shared by slices of rows.
+  template <class F>
+  double sum_over(std::int32_t feature, F&& f) {
+    const auto add = [&](std::int64_t begin, std::int64_t end) {
+      double sum = 0;
+      view_.for_each_nonzero(feature, begin, end, [&](std::int32_t i, double x) { sum += f(i, x); });
+      return sum;
     };
-    const CoordinatePenalty penalty = problem_.penalty.at(feature);
-    const double product = sum_over([=](std::int32_t i, double x) { return x * theta[i]; });
-    const double excess = equality ? product : std::fabs(product) - penalty.l1;
-    if ((!equality && !(excess > 0)) || !limits_dual(penalty, product)) return;
-    const double curvature = sum_over([=](std::int32_t i, double x) {
+    if (is_tall(view_.n_rows) && view_.count(feature) >= min_parallel_work) return rows_.sum(1, add);
+    double sum = 0;
+    view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { sum += f(i, x); });
+    return sum;
+  }
+
+  double product_of(std::int32_t feature, const std::vector<double>& point) {
+    const double* theta = point.data();
+    if (!is_tall(view_.n_rows)) return column_dot(view_, feature, theta);
+    return sum_over(feature, [=](std::int32_t i, double x) { return x * theta[i]; });
+  }
+
+  double curvature_of(std::int32_t feature, const std::vector<float>& roots) {
+    const float* root = roots.data();
+    return sum_over(feature, [=](std::int32_t i, double x) {
       const double z = x * static_cast<double>(root[i]);
       return z * z;
     });
+  }
+
+  // Moves the point along one column until their product has changed by so much, weighted with the curvatures: rows that can hardly
+  // move stay, and the move is what a coordinate step of the weights would do to θ.
+  void move_along(std::vector<double>& point, std::int32_t feature, double change, double curvature,
+                  const std::vector<float>& roots) {
     if (!(curvature > 0)) return;
-    const double step = (equality || product > 0 ? excess : -excess) / curvature;
-    sum_over([=](std::int32_t i, double x) {
-      theta[i] -= step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
+    double* theta = point.data();
+    const float* root = roots.data();
+    const double step = change / curvature;
+    sum_over(feature, [=](std::int32_t i, double x) {
+      theta[i] += step * x * static_cast<double>(root[i]) * static_cast<double>(root[i]);
       return 0.0;
     });
   }
 
-  // Projects onto the constraints of the intercept and the unpenalised columns, weighted as in project(): onto all of
-  // them jointly, and again for what rounding left, which would be missing from the proof; where there are very many,
-  // onto one after the other.
-  void project_equalities(std::vector<double>& point, const Where& where,
+  // Projection onto the constraint of one column, if the point breaks it.
+  void project(std::vector<double>& point, Broken& entry, const std::vector<float>& roots) {
+    const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
+    const double product = product_of(entry.feature, point), excess = std::fabs(product) - penalty.l1;
+    if (!(excess > 0) || !limits_dual(penalty, product)) return;
+    if (entry.curvature < 0) entry.curvature = curvature_of(entry.feature, roots);
+    move_along(point, entry.feature, product > 0 ? -excess : excess, entry.curvature, roots);
+  }
+
+  // Projection onto the equality of one unpenalised column.
+  void project_to_zero(std::vector<double>& point, std::int32_t feature, const std::vector<float>& roots) {
+    const double product = product_of(feature, point);
+    if (limits_dual(problem_.penalty.at(feature), product))
+      move_along(point, feature, -product, curvature_of(feature, roots), roots);
+  }
+
+  // Moves the point to where it keeps the constraints of the intercept and the unpenalised columns and is in the
+  // domain. A row that leaves the domain is moved to its end and stays there: the others make up for it. False if that
+  // does not lead there.
+  bool move_to_equalities(std::vector<double>& point, const std::vector<float>& root,
+                          const std::vector<std::int32_t>& unpenalised) {
+    std::vector<float> free;  // root, but 0 in rows at an end of their domain
+    for (int round = 0; round < T::domain_rounds; ++round) {
+      project_equalities(point, free.empty() ? root : free, unpenalised);
+      if (free.empty()) free = root;
+      const double n_moved = into_domain(point, [&](std::int64_t i) { free[i] = 0; });
+      if (keeps_equalities(point, unpenalised)) return true;
+      if (n_moved == 0) return false;
+    }
+    return false;
+  }
+
+  // Projects onto these constraints, weighted as in project(): onto all of them jointly, and again for what rounding
+  // left, which would be missing from the proof; where there are very many, onto one after the other.
+  void project_equalities(std::vector<double>& point, const std::vector<float>& root,
                           const std::vector<std::int32_t>& unpenalised) {
     if (unpenalised.size() > T::max_joint_equalities) {
       for (int round = 0; round < T::single_rounds && !keeps_equalities(point, unpenalised); ++round) {
-        for (std::int32_t feature : unpenalised) project(point, feature, where.root, true);
-        if (problem_.fit_intercept) project_jointly(point, where.root, {-1});
+        for (std::int32_t feature : unpenalised) project_to_zero(point, feature, root);
+        if (problem_.fit_intercept) project_jointly(point, root, {-1});
       }
       return;
     }
@@ -234,7 +291,7 @@ class DualPoint {
         if (limits_dual(problem_.penalty.at(feature), column_dot(view_, feature, point.data())))
           together.push_back(feature);
       }
-      project_jointly(point, where.root, together);
+      project_jointly(point, root, together);
     }
   }
 

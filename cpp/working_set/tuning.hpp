@@ -221,9 +221,14 @@ struct Tuning {
     // A point carried over from the last alpha is worth a proof only if it is 1000 times better than asked for: else
     // path.py takes a step anyway.
     static constexpr double carried_over_share = 1e-3;
-    // Projections onto broken constraints before a dual point is given up; none if more than 1000 + support/8 are
-    // broken: the weights are not there yet.
-    static constexpr int n_repairs = 2;
+    // Repairs of a dual point before it is given up, each of two sweeps of projections onto the constraints that it
+    // breaks; none if more than 1000 + support/8 are broken, or if the gap is more than 6 times the one asked for, which
+    // repairs do not bring down: the weights are not there yet.
+    static constexpr int n_repairs = 3, sweeps_per_repair = 2;
+    static constexpr double hopeful_gap = 6;
+    // Scaling a point by 1 − v costs about v times the penalty. Violations that cost less than half of the gap asked
+    // for are left to it: half of the support breaks its constraints by a little at any time.
+    static constexpr double harmless_share = 0.5;
     static constexpr std::int64_t max_broken = 1000, support_per_broken = 8;
     // Scaling leaves a bit for its own rounding.
     static constexpr double scale_margin = 1e-15;
@@ -233,6 +238,9 @@ struct Tuning {
     // Up to 64 equalities are projected onto jointly, in 3 rounds; more of them one after the other, in 50.
     static constexpr std::size_t max_joint_equalities = 64;
     static constexpr int joint_rounds = 3, single_rounds = 50;
+    // Rounds of projecting and moving rows into the domain; each takes more rows to an end of it, rarely after the
+    // third.
+    static constexpr int domain_rounds = 20;
     // A pivot of LDLᵀ below this part of its diagonal is rounding: the column depends on those before it.
     static constexpr double dependent_pivot = 1e-13;
     // The guard's tolerance for the domain of the conjugate and for constraints.

@@ -349,8 +349,15 @@ class Solver final : public WorkingSet {
   }
 
   typename DualPoint<View>::Where here() {
-    return {rows_.root_curvature, weights, static_cast<std::int64_t>(support.size()), max_proposals(),
-            objective - enough,   scan_};
+    using T = Tuning::Proof;
+    return {.root = rows_.root_curvature,
+            .w = weights,
+            .n_support = static_cast<std::int64_t>(support.size()),
+            .max_proposals = max_proposals(),
+            .sufficient = objective - enough,
+            .hopeful = objective - T::hopeful_gap * enough,
+            .harmless = penalty > 0 ? T::harmless_share * enough / penalty : 0.0,
+            .scan = scan_};
   }
 
   // Tries θ as a dual point if the gap there would be at most this share of what is asked for, judged by the
