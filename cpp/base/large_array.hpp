@@ -18,20 +18,25 @@ template <class T>
 class LargeArray {
  public:
   LargeArray() = default;
-  explicit LargeArray(std::int64_t size) {
+  explicit LargeArray(std::int64_t size) : LargeArray(unset(size)) { std::fill_n(values_.get(), size, T{}); }
+  // Numbers that begin as anything.
+  static LargeArray unset(std::int64_t size) {
+    LargeArray made;
     constexpr std::size_t page = std::size_t{1} << 21;
     const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
     const std::size_t alignment = bytes < page ? 64 : page;
     const std::size_t taken = (bytes + alignment) / alignment * alignment;
-    values_.reset(static_cast<T*>(std::aligned_alloc(alignment, taken)));
-    if (!values_) throw std::bad_alloc();
+    made.values_.reset(static_cast<T*>(std::aligned_alloc(alignment, taken)));
+    if (!made.values_) throw std::bad_alloc();
 #ifdef __linux__
-    if (alignment == page) madvise(values_.get(), taken, MADV_HUGEPAGE);
+    if (alignment == page) madvise(made.values_.get(), taken, MADV_HUGEPAGE);
 #endif
-    std::fill_n(values_.get(), size, T{});
+    return made;
   }
   T* data() { return values_.get(); }
   const T* data() const { return values_.get(); }
+  // Hands the memory over, which std::free gives back.
+  T* release() { return values_.release(); }
 
  private:
   struct Free {

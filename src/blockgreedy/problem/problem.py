@@ -126,6 +126,7 @@ class Problem:
         self.l2 = arguments.non_negative("l2", l2)
         X, y, self.feature_names = arguments.named_design(X, y)
         self.design = Design(X, self.n_threads)
+        self.shares_design = False  # with other problems, which need other columns of it
         self.n_samples, self.n_features = self.design.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
@@ -161,7 +162,7 @@ class Problem:
 
     def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
         """The same problem at another alpha (and l2); shares X and y."""
-        other = self.copied("penalty", "scaling")
+        other = self._related("penalty", "scaling")
         other.alpha = arguments.non_negative("alpha", alpha)
         if l2 is not None:
             other.l2 = arguments.non_negative("l2", l2)
@@ -173,7 +174,7 @@ class Problem:
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, without a second check; ``scales`` change."""
-        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
+        other = self._related("penalty", "null_model", "alpha_max", "scaling")
         other._weigh_rows(sample_weight)
         return other
 
@@ -194,7 +195,7 @@ class Problem:
 
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
         """The same problem for other targets; shares X and ``scales``."""
-        other = self.copied("null_model", "alpha_max", "scaling")
+        other = self._related("null_model", "alpha_max", "scaling")
         targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
         other._silence_rows()
@@ -206,6 +207,12 @@ class Problem:
         other.__dict__.update(self.__dict__)
         for name in stale:
             other.__dict__.pop(name, None)
+        return other
+
+    def _related(self, *stale: str) -> Problem:
+        """A copy that will be another problem on the same matrix."""
+        other = self.copied(*stale)
+        other.shares_design = True
         return other
 
     def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
