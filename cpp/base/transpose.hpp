@@ -43,17 +43,18 @@ class RowsToColumns {
   // "", or what is wrong with the rows in the words of describe_fault: indptr, range or finite.
   virtual const char* scan(ThreadTeam& team) = 0;
 
-  // Writes the columns j with kept[j] != 0 (null: all). "", "unsorted" if an entry occurs twice (the columns are made
+  // Writes the columns j with kept[j] = 1, not 0 (null: all). "", "unsorted" if an entry occurs twice (the columns are made
   // all the same), or "changed" if the rows are no longer what they were when they were scanned.
   virtual const char* write(const std::uint8_t* kept, const CscBuffers& columns, ThreadTeam& team) const = 0;
 
   // out_j = x_j·theta of every column; false if the rows have changed. The sums do not depend on the threads.
-  virtual bool products(const double* theta, double* out, ThreadTeam& team) const = 0;
+  // every: an estimate from rows 0, every, 2·every, …
+  virtual bool products(const double* theta, std::int64_t every, double* out, ThreadTeam& team) const = 0;
 
   std::int64_t n_entries(const std::uint8_t* kept) const {
     if (kept == nullptr) return nnz_;
     std::int64_t entries = 0;
-    for (std::int64_t j = 0; j < p_; ++j) entries += kept[j] ? count(j) : 0;
+    for (std::int64_t j = 0; j < p_; ++j) entries += std::int64_t{kept[j]} * count(j);
     return entries;
   }
 
@@ -93,20 +94,21 @@ class TypedRowsToColumns final : public RowsToColumns {
     return columns.wide ? write_as<std::int64_t>(kept, columns, team) : write_as<std::int32_t>(kept, columns, team);
   }
 
-  bool products(const double* theta, double* out, ThreadTeam& team) const override {
+  bool products(const double* theta, std::int64_t every, double* out, ThreadTeam& team) const override {
     if (!has_same_pointers()) return false;
     // As many sums as rows are long enough for, whatever the number of threads; added up in their order.
-    const std::int64_t n_sums = std::clamp<std::int64_t>(nnz_ / (entries_per_sum * p_), 1, max_sums);
+    const std::int64_t n_sums = std::clamp<std::int64_t>(nnz_ / (every * entries_per_sum * p_), 1, max_sums);
     const std::int64_t together = std::min<std::int64_t>(n_sums, team.size());
     std::vector<LargeArray<double>> sums(n_sums > 1 ? together : 0);
     for (auto& own : sums) own = LargeArray<double>::unset(p_);
     std::fill_n(out, p_, 0.0);
-    if (n_sums == 1) add_products(0, n_, theta, out);
+    if (n_sums == 1) add_products(0, n_, theta, every, out);
     for (std::int64_t first = 0; first < n_sums && n_sums > 1; first += together) {
       const std::int64_t count = std::min(together, n_sums - first);
       team.for_all(count, [&](std::int64_t k, int) {
         std::fill_n(sums[k].data(), p_, 0.0);
-        add_products(row_of_cut(first + k, n_sums), row_of_cut(first + k + 1, n_sums), theta, sums[k].data());
+        const std::int64_t begin = row_of_cut(first + k, n_sums), end = row_of_cut(first + k + 1, n_sums);
+        add_products((begin + every - 1) / every * every, end, theta, every, sums[k].data());
       });
       for_column_parts(team, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
         for (std::int64_t k = 0; k < count; ++k) {
@@ -187,12 +189,14 @@ class TypedRowsToColumns final : public RowsToColumns {
     return true;
   }
 
-  void add_products(std::int64_t first, std::int64_t last, const double* theta, double* out) const {
-    for (std::int64_t i = first; i < last; ++i) {
+  void add_products(std::int64_t first, std::int64_t last, const double* theta, std::int64_t every,
+                    double* out) const {
+    for (std::int64_t i = first; i < last; i += every) {
+      const double factor = static_cast<double>(every) * theta[i];
       const auto end = static_cast<std::int64_t>(rows_.indptr[i + 1]);
       for (auto k = static_cast<std::int64_t>(rows_.indptr[i]); k < end; ++k) {
         const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
-        if (j < static_cast<std::uint64_t>(p_)) out[j] += static_cast<double>(rows_.data[k]) * theta[i];
+        if (j < static_cast<std::uint64_t>(p_)) out[j] += static_cast<double>(rows_.data[k]) * factor;
       }
     }
   }
@@ -232,8 +236,9 @@ class TypedRowsToColumns final : public RowsToColumns {
       if (kept) place_entries<false>(run, kept, writer);
       else place_entries<true>(run, kept, writer);
     });
-    for (std::int64_t j = 0; j < p_; ++j) changed = changed || places.back().data()[j] != indptr[j + 1];
-    if (changed) return "changed";
+    std::int64_t misplaced = 0;
+    for (std::int64_t j = 0; j < p_; ++j) misplaced += places.back().data()[j] != indptr[j + 1];
+    if (changed || misplaced > 0) return "changed";
     return has_repeated_entries(indptr, columns.indices, team) ? "unsorted" : "";
   }
 
@@ -242,22 +247,24 @@ class TypedRowsToColumns final : public RowsToColumns {
   std::vector<LargeArray<Out>> find_places(const std::uint8_t* kept, Out* indptr, ThreadTeam& team) const {
     std::vector<LargeArray<Out>> places(n_runs_);
     for (auto& own : places) own = LargeArray<Out>::unset(p_);
-    const auto kept_count = [&](std::int64_t j) { return kept == nullptr || kept[j] ? count(j) : 0; };
+    // without branches, which could not be predicted
+    const auto of_kept = [&](std::int64_t j, std::uint32_t count) {
+      return kept ? std::int64_t{kept[j]} * count : std::int64_t{count};
+    };
     std::vector<std::int64_t> before(column_parts(team) + 1);
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       std::int64_t sum = 0;
-      for (std::int64_t j = first; j < last; ++j) sum += kept_count(j);
+      for (std::int64_t j = first; j < last; ++j) sum += of_kept(j, all_.data()[j]);
       before[part + 1] = sum;
     });
     for (std::size_t part = 1; part < before.size(); ++part) before[part] += before[part - 1];
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       auto at = static_cast<Out>(before[part]);
       for (std::int64_t j = first; j < last; ++j) {
-        const bool is_kept = kept == nullptr || kept[j];
         indptr[j] = at;
         for (std::int64_t run = 0; run < n_runs_; ++run) {
           places[run].data()[j] = at;
-          if (is_kept) at += static_cast<Out>(counts(run)[j]);
+          at += static_cast<Out>(of_kept(j, counts(run)[j]));
         }
       }
     });

@@ -4,7 +4,7 @@
 #include <nanobind/stl/variant.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstddef>
 #include <memory>
 #include <optional>
 
@@ -18,12 +18,14 @@ namespace {
 
 using Mask = Vector<std::uint8_t>;  // 1 for columns that are kept
 
-// A NumPy array that takes over the memory.
+using Block = LargeArray<std::byte>;  // memory of one array or of several
+
+// A NumPy array in memory that `block` keeps alive.
 template <class T>
-nb::object give_away(LargeArray<T>&& values, std::int64_t size) {
-  T* memory = values.release();
-  nb::capsule owner(memory, [](void* p) noexcept { std::free(p); });
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(memory, {static_cast<std::size_t>(size)}, owner));
+nb::object array_in(const std::shared_ptr<Block>& block, T* begin, std::int64_t size) {
+  nb::capsule owner(new std::shared_ptr<Block>(block),
+                    [](void* p) noexcept { delete static_cast<std::shared_ptr<Block>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(begin, {static_cast<std::size_t>(size)}, owner));
 }
 
 // Rows in one of the types that users hold, and the arrays that own their memory.
@@ -57,6 +59,13 @@ class PyRows {
     blockgreedy::mark_near(products.data(), n_cols_, penalty, share, kept.data());
   }
 
+  void mark_reachable(double most, double alpha, OptionalVector weights, NumberOrVector lower, NumberOrVector upper,
+                      Buffer<std::uint8_t> kept) const {
+    check_size("kept", kept.size(), n_cols_);
+    const Penalty penalty = penalty_of(alpha, weights, lower, upper);
+    blockgreedy::mark_reachable(sound(), penalty, most, kept.data());
+  }
+
   std::int64_t count_missing(Vector<double> products, double size, double alpha, OptionalVector weights,
                              NumberOrVector lower, NumberOrVector upper, Mask kept) const {
     check_size("products", products.size(), n_cols_);
@@ -71,12 +80,14 @@ class PyRows {
   }
 
   // None if the rows have changed.
-  nb::object products(Vector<double> theta, int n_threads) const {
+  nb::object products(Vector<double> theta, std::int64_t every, int n_threads) const {
     check_size("theta", theta.size(), n_rows_);
-    LargeArray<double> out = LargeArray<double>::unset(n_cols_);
+    if (every < 1) throw std::invalid_argument("every must be at least 1");
+    const auto block = std::make_shared<Block>(Block::unset(n_cols_ * std::int64_t{sizeof(double)}));
+    auto* out = reinterpret_cast<double*>(block->data());
     bool is_sound = false;
-    with_team(n_threads, [&](ThreadTeam& team) { is_sound = sound().products(theta.data(), out.data(), team); });
-    return is_sound ? give_away(std::move(out), n_cols_) : nb::none();
+    with_team(n_threads, [&](ThreadTeam& team) { is_sound = sound().products(theta.data(), every, out, team); });
+    return is_sound ? array_in(block, out, n_cols_) : nb::none();
   }
 
   nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> long_columns(std::int64_t least) const {
@@ -84,7 +95,7 @@ class PyRows {
     for (std::int64_t j = 0; j < n_cols_; ++j) {
       if (sound().count(j) >= least) found.push_back(j);
     }
-    return blockgreedy::give_away(std::move(found));
+    return give_away(std::move(found));
   }
 
   std::string fault;
@@ -98,6 +109,8 @@ class PyRows {
   const std::uint8_t* checked(const std::optional<Mask>& kept) const {
     if (!kept) return nullptr;
     check_size("kept", kept->size(), n_cols_);
+    if (std::any_of(kept->data(), kept->data() + n_cols_, [](std::uint8_t value) { return value > 1; }))
+      throw std::invalid_argument("kept must hold 0 and 1");
     return kept->data();
   }
 
@@ -126,15 +139,21 @@ class PyRows {
   template <class T, class Out>
   nb::tuple write_to(const std::uint8_t* kept, int n_threads) const {
     const std::int64_t n_entries = sound().n_entries(kept);
-    auto indptr = LargeArray<Out>::unset(n_cols_ + 1);
-    auto indices = LargeArray<std::int32_t>::unset(n_entries);
-    auto data = LargeArray<T>::unset(n_entries);
+    // One block for all three: memory that was given back in one piece is used again in one piece.
+    const auto bytes = [](std::int64_t count, std::size_t each) {
+      return (count * static_cast<std::int64_t>(each) + 63) / 64 * 64;
+    };
+    const std::int64_t rows_at = bytes(n_entries, sizeof(T)), pointers_at = rows_at + bytes(n_entries, 4);
+    const auto block = std::make_shared<Block>(Block::unset(pointers_at + bytes(n_cols_ + 1, sizeof(Out))));
+    auto* data = reinterpret_cast<T*>(block->data());
+    auto* indices = reinterpret_cast<std::int32_t*>(block->data() + rows_at);
+    auto* indptr = reinterpret_cast<Out*>(block->data() + pointers_at);
     std::string found;
     with_team(n_threads, [&](ThreadTeam& team) {
-      found = sound().write(kept, {indptr.data(), sizeof(Out) == 8, indices.data(), data.data()}, team);
+      found = sound().write(kept, {indptr, sizeof(Out) == 8, indices, data}, team);
     });
-    return nb::make_tuple(give_away(std::move(data), n_entries), give_away(std::move(indices), n_entries),
-                          give_away(std::move(indptr), n_cols_ + 1), found);
+    return nb::make_tuple(array_in(block, data, n_entries), array_in(block, indices, n_entries),
+                          array_in(block, indptr, n_cols_ + 1), found);
   }
 
   std::int64_t n_rows_, n_cols_;
@@ -166,13 +185,15 @@ void bind_rows(nb::module_& m) {
   rows.def("n_entries", &PyRows::n_entries, "kept"_a.none(), "Of the columns that are kept (None: all).");
   rows.def("mark_near", &PyRows::mark_near, "products"_a, "share"_a, "alpha"_a, "weights"_a.none(), "lower"_a,
            "upper"_a, "kept"_a.noconvert(), "Keeps columns whose product exceeds this share of their threshold too.");
+  rows.def("mark_reachable", &PyRows::mark_reachable, "most"_a, "alpha"_a, "weights"_a.none(), "lower"_a, "upper"_a,
+           "kept"_a.noconvert(), "Keeps columns that points with entries of at most this size could bring so far too.");
   rows.def("count_missing", &PyRows::count_missing, "products"_a, "size"_a, "alpha"_a, "weights"_a.none(),
            "lower"_a, "upper"_a, "kept"_a,
            "Columns that are not kept and may break their threshold at a point whose largest entry is this.");
   rows.def("write", &PyRows::write, "kept"_a.none(), "n_threads"_a,
            "(data, indices, indptr, fault) of the columns that are kept, all others empty.");
-  rows.def("products", &PyRows::products, "theta"_a, "n_threads"_a,
-           "x_j·theta of every column; None if the rows have changed.");
+  rows.def("products", &PyRows::products, "theta"_a, "every"_a, "n_threads"_a,
+           "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");
   rows.def("long_columns", &PyRows::long_columns, "least"_a, "Those with at least so many entries.");
 }
 

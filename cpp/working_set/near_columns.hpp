@@ -10,13 +10,30 @@
 
 namespace blockgreedy {
 
+// A column that may have a weight whatever its gradient.
+inline bool is_free(const CoordinatePenalty& penalty) {
+  return penalty.l1 == 0 && (penalty.lower < 0 || penalty.upper > 0);
+}
+
 // Marks columns whose product exceeds this share of their threshold, and those without penalty. NaN counts as large.
 inline void mark_near(const double* products, std::int64_t n_columns, const Penalty& penalty, double share,
                       std::uint8_t* kept) {
   for (std::int64_t j = 0; j < n_columns; ++j) {
     const CoordinatePenalty own = penalty.at(j);
-    const bool is_free = own.l1 == 0 && (own.lower < 0 || own.upper > 0);
-    if (is_free || !(slack_at_zero(own, products[j]) >= (1 - share) * own.l1)) kept[j] = 1;
+    const bool is_near = !(slack_at_zero(own, products[j]) >= (1 - share) * own.l1);
+    kept[j] |= static_cast<std::uint8_t>(is_free(own) | is_near);  // without a branch, which could not be predicted
+  }
+}
+
+// Marks columns whose product may exceed their threshold at a point without entries larger than `most`, judged by
+// their length and the largest value of all; and those without penalty.
+inline void mark_reachable(const RowsToColumns& rows, const Penalty& penalty, double most, std::uint8_t* kept) {
+  const double reach = rows.largest() * most * (1 + Tuning::Screening::static_margin);
+  for (std::int64_t j = 0; j < rows.n_columns(); ++j) {
+    const CoordinatePenalty own = penalty.at(j);
+    const bool is_pinned = own.lower == 0 && own.upper == 0;
+    const bool is_reached = !is_pinned & !(static_cast<double>(rows.count(j)) * reach <= own.l1);
+    kept[j] |= static_cast<std::uint8_t>(is_free(own) | is_reached);
   }
 }
 

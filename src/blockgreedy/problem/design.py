@@ -90,7 +90,5 @@ class Design:
                 return None
             self._some = None
             some = SomeColumns(self._rows, problem, n_threads)
-            some.begin(theta, features)
-            if some.are_few:
-                self._some = some
+            self._some = some if some.begin(theta, features) else None
             return self._some

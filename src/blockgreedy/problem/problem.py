@@ -169,7 +169,7 @@ class Problem:
             if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
                 other = other.copied("null_model", "alpha_max")
         if "scaling" in self.__dict__:
-            other.__dict__["scaling"] = self.scaling.with_alpha(other)
+            other.__dict__["scaling"] = self.scaling.with_alpha(other).detached()
         return other
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
@@ -369,10 +369,13 @@ class Problem:
         """Whether some features are unpenalised, so that the null model can have nonzero weights."""
         return self.penalty_weights is not None and bool(np.any(self.penalty_weights == 0))
 
-    @cached_property
+    @property
     def scaling(self) -> Scaling:
         """The problem in the units in which it is solved."""
-        return Scaling(self)
+        known: Scaling | None = self.__dict__.get("scaling")
+        if known is None:
+            known = self.__dict__["scaling"] = Scaling(self).detached()
+        return known.of(self)
 
     def rescale_columns(self) -> None:
         """Called where the values of X turn out to be too large or too small for a solver."""

@@ -1,10 +1,14 @@
 """Some of the columns of a matrix of rows: those that a solve works with, and the proof that the others do not matter.
 
-Turning rows into columns takes as long as a solve. Few columns ever get a weight, and most of those that do are far
-above their threshold where a solve starts, or near it. So a solve begins with the columns whose gradient there is
-large. What it finds is optimal for them; for all others one pass over the rows adds up x_j·θ of the dual point.
-Columns that break their threshold are turned as well, with those that are near, and the solve goes on. Where none
-does, the dual point keeps the constraints of all columns, and proves what it would prove with all of them at hand.
+Turning rows into columns takes as long as a solve, and few columns ever get a weight. Two rules say which:
+
+- A column of m entries has |x_j·θ| ≤ m·max|x|·max|θ_i|. Losses with bounded derivative bound θ, so columns that stay
+  below their threshold have no weight at the solution and keep their constraints at every dual point. Enough where
+  most columns are short, such as those of one-hot codes.
+- Most columns that get a weight have a large gradient where a solve starts; some of the rows show which. What is
+  found with these is optimal for them; for all others one pass over the rows adds up x_j·θ of the dual point. Columns
+  that break their threshold are turned as well, with those that are near, and the solve goes on. Where none does, the
+  dual point keeps the constraints of all columns, and proves what it would prove with all of them at hand.
 """
 
 from __future__ import annotations
@@ -22,17 +26,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_NEAR_START = 0.5  # a gradient of this share of the threshold is large, at the start
-_NEAR_END = 0.8  # and where columns turned out to be missing
-_MOST = 0.6  # of the entries; beyond that all columns are made: passes over the rows would cost more than they save
+_NEAR_START = 0.7  # an estimated gradient of this share of the threshold is large
+_NEAR_END = 0.8  # the same of a true one, where columns turned out to be missing
+_SAMPLE, _LEAST_SHARE = 2048, 8  # rows that estimate gradients: so many, but no fewer than one of eight
+# Beyond these shares of the entries all columns are made: passes over the rows would cost more than they save.
+_MOST_NEAR, _MOST_REACHABLE = 0.5, 0.8
+_CLEARLY_FEWER = 0.65  # near columns than reachable ones: these need no proof, and none of them is missing
 
 
 class SomeColumns:
     """Columns of rows for one problem."""
 
     def __init__(self, rows: _core.Rows, problem: Problem, n_threads: int) -> None:
-        self._rows, self._shape, self._n_threads = rows, problem.design.shape, n_threads
-        self._size = problem.design.size
+        self._rows, self._n_threads = rows, n_threads  # not the problem, whose matrix this belongs to
+        self._shape, self._size = problem.design.shape, problem.design.size
+        self._are_all_that_matter = False
+        heaviest = 1 / problem.n_samples if problem.row_weights is None else float(np.max(problem.row_weights))
+        self._bound = problem.loss.derivative_bound * heaviest  # of entries of θ
         self._penalty = problem.alpha, problem.penalty_weights, problem.lower, problem.upper
         self._kept = np.zeros(problem.n_features, dtype=np.uint8)
         self._columns: Columns = None
@@ -49,22 +59,38 @@ class SomeColumns:
     def has(self, features: NDArray[np.integer[Any]]) -> bool:
         return bool(np.all(self._kept[features]))
 
-    @property
-    def are_few(self) -> bool:
-        """False where all columns had better be made."""
-        return self._rows.n_entries(self._kept) <= _MOST * self._size
+    def begin(self, theta: Array, features: NDArray[np.integer[Any]]) -> bool:
+        """Chooses columns for a solve that starts at θ, with weights of these features; False: all of them."""
+        self._are_all_that_matter = bool(np.isfinite(self._bound))
+        reachable = self._kept
+        reachable[features] = 1
+        most = self._bound if self._are_all_that_matter else _largest(theta)
+        self._rows.mark_reachable(most, *self._penalty, reachable)
+        share = self._share()
+        if share <= _MOST_NEAR:
+            return True
+        near = np.zeros_like(reachable)
+        near[features] = 1
+        every = min(max(self._shape[0] // _SAMPLE, 1), _LEAST_SHARE)
+        self._rows.mark_near(self._products(theta, every), _NEAR_START, *self._penalty, near)
+        self._kept = near & reachable if self._are_all_that_matter else near
+        if self._share() <= min(_MOST_NEAR, _CLEARLY_FEWER * share):
+            self._are_all_that_matter = False
+            return True
+        self._kept = reachable
+        return share <= _MOST_REACHABLE
 
-    def begin(self, theta: Array, features: NDArray[np.integer[Any]]) -> None:
-        """Chooses the columns whose gradient is large at θ, and these features."""
-        self._kept[features] = 1
-        self._rows.mark_near(self._products(theta), _NEAR_START, *self._penalty, self._kept)
+    def _share(self) -> float:
+        return self._rows.n_entries(self._kept) / self._size
 
     def misses(self, theta: Array) -> bool:
         """Whether a dual point breaks, or may break, the constraint of a column that is not here."""
-        return self._n_missing(self._products(theta), theta) > 0
+        return not self._are_all_that_matter and self._n_missing(self._products(theta), theta) > 0
 
     def add_missing(self, theta: Array) -> bool:
         """Adds the columns whose constraint a dual point breaks. False if there are none; else ``columns`` changes."""
+        if self._are_all_that_matter:
+            return False
         products = self._products(theta)
         if self._n_missing(products, theta) == 0:
             return False
@@ -72,10 +98,18 @@ class SomeColumns:
         self._rows.mark_near(products, _NEAR_END, *self._penalty, self._kept)
         return True
 
-    def _products(self, theta: Array) -> Array:
-        self.n_touched += self._size
-        return products_of_rows(self._rows, theta, self._n_threads)
+    @property
+    def are_few(self) -> bool:
+        """False where all columns had better be made."""
+        return self._share() <= _MOST_REACHABLE
+
+    def _products(self, theta: Array, every: int = 1) -> Array:
+        self.n_touched += self._size // every
+        return products_of_rows(self._rows, theta, self._n_threads, every)
 
     def _n_missing(self, products: Array, theta: Array) -> int:
-        largest = float(max(np.max(theta), -np.min(theta)))
-        return self._rows.count_missing(products, largest, *self._penalty, self._kept)
+        return self._rows.count_missing(products, _largest(theta), *self._penalty, self._kept)
+
+
+def _largest(theta: Array) -> float:
+    return float(max(np.max(theta), -np.min(theta)))
