@@ -50,7 +50,7 @@ class SpareMemory {
 
  private:
 #ifdef __linux__
-  static constexpr std::size_t max_pieces = 4, most = std::size_t{1} << 28;  // all together
+  static constexpr std::size_t max_pieces = 8, most = std::size_t{1} << 27;  // all together
   // Very large pieces lie in pages of 2 MB, if the system has them: else nearly every access has to look its page up.
   static constexpr std::size_t very_large = std::size_t{1} << 25;
 
@@ -68,14 +68,14 @@ class SpareMemory {
 
   void* take_pages(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    auto found = std::find_if(spare_.begin(), spare_.end(), [&](const Piece& piece) { return piece.bytes == bytes; });
+    const auto found =
+        std::find_if(spare_.begin(), spare_.end(), [&](const Piece& piece) { return piece.bytes == bytes; });
     if (found != spare_.end()) {
       void* memory = found->memory;
       spare_.erase(found);
       return memory;
     }
-    for (const Piece& piece : spare_) munmap(piece.memory, piece.bytes);  // no more memory than without them
-    spare_.clear();
+    make_room(bytes);
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     if (bytes >= very_large) madvise(memory, bytes, MADV_HUGEPAGE);
@@ -84,11 +84,23 @@ class SpareMemory {
 
   void give_pages(Piece piece) noexcept {
     const std::lock_guard lock(mutex_);
-    std::size_t all = piece.bytes;
-    for (const Piece& other : spare_) all += other.bytes;
-    if (spare_.size() < max_pieces && all <= most && madvise(piece.memory, piece.bytes, MADV_FREE) == 0)
-      spare_.push_back(piece);
-    else munmap(piece.memory, piece.bytes);
+    if (piece.bytes > most || madvise(piece.memory, piece.bytes, MADV_FREE) != 0) {
+      munmap(piece.memory, piece.bytes);
+      return;
+    }
+    make_room(piece.bytes);
+    spare_.push_back(piece);
+  }
+
+  // Gives the oldest pieces back to the system, until what is left and as many bytes are no more than allowed.
+  void make_room(std::size_t bytes) noexcept {
+    std::size_t all = bytes;
+    for (const Piece& piece : spare_) all += piece.bytes;
+    while (!spare_.empty() && (all > most || spare_.size() == max_pieces)) {
+      munmap(spare_.front().memory, spare_.front().bytes);
+      all -= spare_.front().bytes;
+      spare_.erase(spare_.begin());
+    }
   }
 
   SpareMemory() { spare_.reserve(max_pieces); }

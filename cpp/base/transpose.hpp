@@ -2,8 +2,8 @@
 // holds; another one writes the columns that are wanted, and the others stay empty. Products of all columns with a
 // vector need no columns: they are added up row by row.
 //
-// Nothing is fetched ahead in passes over all rows: tables of all columns are in the cache of today's processors, or
-// nearly so, and prefetching cost 0.2 ns an entry on text of 20,000 to 1,350,000 columns (measured).
+// Nothing is fetched ahead in passes that count or add up: tables of all columns are in the cache of today's
+// processors, or nearly so, and prefetching cost 0.2 ns an entry on text of 20,000 to 1,350,000 columns (measured).
 #pragma once
 
 #include <algorithm>
@@ -122,6 +122,7 @@ class TypedRowsToColumns final : public RowsToColumns {
  private:
   static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and count
   static constexpr std::int64_t entries_per_sum = 32, max_sums = 16;  // a table costs its size twice
+  static constexpr std::int64_t cached_entries = 1 << 19;
   using Lanes = std::array<std::uint32_t, n_fingerprint_lanes>;
 
   bool pointers_ascend() const {
@@ -227,14 +228,9 @@ class TypedRowsToColumns final : public RowsToColumns {
     std::vector<LargeArray<Out>> places = find_places(kept, indptr, team);
     std::atomic<bool> changed{false};
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      Lanes now{};
-      const std::int64_t end = first_entry(run + 1);
-      for (std::int64_t begin = first_entry(run); begin < end; begin += check_size)
-        add_fingerprint(begin, std::min(check_size, end - begin), now);
-      if (now != fingerprints_[run]) changed = true;  // columns were chosen by other values
       Writer<Out> writer{places[run].data(), indptr[p_], columns.indices, static_cast<T*>(columns.data)};
-      if (kept) place_entries<false>(run, kept, writer);
-      else place_entries<true>(run, kept, writer);
+      const Lanes now = kept ? place_kept(run, kept, writer) : place_all(run, writer);
+      if (now != fingerprints_[run]) changed = true;  // columns were chosen by other values
     });
     std::int64_t misplaced = 0;
     for (std::int64_t j = 0; j < p_; ++j) misplaced += places.back().data()[j] != indptr[j + 1];
@@ -272,57 +268,87 @@ class TypedRowsToColumns final : public RowsToColumns {
     return places;
   }
 
+  // Puts entries behind those that their column has got so far.
+  template <class Out>
+  struct Writer {
+    Out* place;
+    const Out n_entries;
+    std::int32_t* rows;
+    T* values;
+
+    BLOCKGREEDY_INLINE void put(std::int32_t row, std::uint64_t column, T value) {
+      const Out at = place[column]++;
+      if (at >= n_entries) return;  // the rows have changed
+      rows[at] = row;
+      values[at] = value;
+    }
+  };
+
+  // Calls f(i, begin, end) for the rows of a run; the fingerprint of their values, which are read just before.
+  template <class F>
+  Lanes for_each_row(std::int64_t run, F&& f) const {
+    Lanes now{};
+    std::int64_t hashed = first_entry(run);
+    const std::int64_t last = first_entry(run + 1);
+    for (std::int64_t i = cuts_[run]; i < cuts_[run + 1]; ++i) {
+      const auto begin = static_cast<std::int64_t>(rows_.indptr[i]);
+      const auto end = static_cast<std::int64_t>(rows_.indptr[i + 1]);
+      while (hashed < end) {
+        const std::int64_t count = std::min(check_size, last - hashed);
+        add_fingerprint(hashed, count, now);
+        hashed += count;
+      }
+      f(static_cast<std::int32_t>(i), begin, end);
+    }
+    return now;
+  }
+
+  template <class Out>
+  Lanes place_all(std::int64_t run, Writer<Out> writer) const {
+    return for_each_row(run, [&](std::int32_t i, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
+        if (j < static_cast<std::uint64_t>(p_)) writer.put(i, j, rows_.data[k]);  // else changed since
+      }
+    });
+  }
+
   struct Entry {
     std::int32_t row, column;
     T value;
   };
 
-  // Writes entries to their columns, some at a time: once the places of all of them are known and being fetched.
+  // Entries of kept columns are collected first, without a branch, which could not be predicted. Where they are
+  // too many for the cache, their places are fetched ahead.
   template <class Out>
-  struct Writer {
-    static constexpr std::int64_t together = 256;
-    Out* place;
-    Out n_entries;
-    std::int32_t* rows;
-    T* values;
-    std::int64_t count = 0;
-    std::array<Entry, 2 * together> entries{};
-
-    void flush() {
-      std::array<Out, 2 * together> at;
-      for (std::int64_t k = 0; k < count; ++k) {
-        at[k] = place[entries[k].column]++;
-        __builtin_prefetch(rows + at[k], 1);
-        __builtin_prefetch(values + at[k], 1);
+  Lanes place_kept(std::int64_t run, const std::uint8_t* kept, Writer<Out> writer) const {
+    constexpr std::int64_t together = 256;
+    const bool ahead = writer.n_entries > cached_entries;
+    std::array<Entry, 2 * together> found{};
+    Entry* next = found.data();
+    const auto write = [&] {
+      for (const Entry* entry = found.data(); ahead && entry < next; ++entry) {
+        const Out at = writer.place[entry->column];
+        __builtin_prefetch(writer.rows + at, 1);
+        __builtin_prefetch(writer.values + at, 1);
       }
-      for (std::int64_t k = 0; k < count; ++k) {
-        if (at[k] >= n_entries) continue;  // the rows have changed
-        rows[at[k]] = entries[k].row;
-        values[at[k]] = entries[k].value;
-      }
-      count = 0;
-    }
-  };
-
-  template <bool all, class Out>
-  void place_entries(std::int64_t run, const std::uint8_t* kept, Writer<Out>& writer) const {
-    for (std::int64_t i = cuts_[run]; i < cuts_[run + 1]; ++i) {
-      const auto end = static_cast<std::int64_t>(rows_.indptr[i + 1]);
-      for (auto begin = static_cast<std::int64_t>(rows_.indptr[i]); begin < end; begin += Writer<Out>::together) {
-        const std::int64_t last = std::min(begin + Writer<Out>::together, end);
-        Entry* next = writer.entries.data() + writer.count;
-        for (std::int64_t k = begin; k < last; ++k) {
+      for (const Entry* entry = found.data(); entry < next; ++entry)
+        writer.put(entry->row, static_cast<std::uint64_t>(entry->column), entry->value);
+      next = found.data();
+    };
+    const Lanes now = for_each_row(run, [&](std::int32_t i, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t first = begin; first < end; first += together) {
+        for (std::int64_t k = first; k < std::min(first + together, end); ++k) {
           const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
           if (j >= static_cast<std::uint64_t>(p_)) continue;  // changed since
-          *next = {static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), rows_.data[k]};
-          if constexpr (all) ++next;
-          else next += kept[j];  // without a branch, which could not be predicted
+          *next = {i, static_cast<std::int32_t>(j), rows_.data[k]};
+          next += kept[j];
         }
-        writer.count = next - writer.entries.data();
-        if (writer.count >= Writer<Out>::together) writer.flush();
+        if (next >= found.data() + together) write();
       }
-    }
-    writer.flush();
+    });
+    write();
+    return now;
   }
 
   // Rows ascend in every column, except where an entry occurs twice.

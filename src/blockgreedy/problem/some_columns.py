@@ -29,9 +29,9 @@ Array = NDArray[np.float64]
 _NEAR_START = 0.7  # an estimated gradient of this share of the threshold is large
 _NEAR_END = 0.8  # the same of a true one, where columns turned out to be missing
 _SAMPLE, _LEAST_SHARE = 2048, 8  # rows that estimate gradients: so many, but no fewer than one of eight
-# Beyond these shares of the entries all columns are made: passes over the rows would cost more than they save.
-_MOST_NEAR, _MOST_REACHABLE = 0.5, 0.8
-_CLEARLY_FEWER = 0.65  # near columns than reachable ones: these need no proof, and none of them is missing
+# Shares of the entries. Reachable columns need no proof and none of them is missing, so they are taken at once where
+# they are few, and near ones only if these are much fewer. Where there are more of both, all columns are made.
+_FEW_REACHABLE, _MOST_NEAR, _MOST_REACHABLE = 0.65, 0.45, 0.8
 
 
 class SomeColumns:
@@ -67,14 +67,14 @@ class SomeColumns:
         most = self._bound if self._are_all_that_matter else _largest(theta)
         self._rows.mark_reachable(most, *self._penalty, reachable)
         share = self._share()
-        if share <= _MOST_NEAR:
+        if share <= _FEW_REACHABLE:
             return True
         near = np.zeros_like(reachable)
         near[features] = 1
         every = min(max(self._shape[0] // _SAMPLE, 1), _LEAST_SHARE)
         self._rows.mark_near(self._products(theta, every), _NEAR_START, *self._penalty, near)
         self._kept = near & reachable if self._are_all_that_matter else near
-        if self._share() <= min(_MOST_NEAR, _CLEARLY_FEWER * share):
+        if self._share() <= _MOST_NEAR:
             self._are_all_that_matter = False
             return True
         self._kept = reachable
