@@ -1,8 +1,8 @@
 // Large pieces of memory that were given back, for whoever needs one next.
 //
 // A page that the system has to find and clear costs more than what is written to it: a third of a fit from rows
-// (measured on a virtual machine: 1.2 µs for 4 KB). What lies here is marked MADV_FREE: the system takes it when it is
-// short of memory, and until then it is used again as it is.
+// (measured on a virtual machine: 1.2 µs for 4 KB). What lies here is marked MADV_FREE: the system takes it when it
+// is short of memory, and until then it is used again as it is.
 #pragma once
 
 #include <algorithm>

@@ -43,8 +43,8 @@ class RowsToColumns {
   // "", or what is wrong with the rows in the words of describe_fault: indptr, range or finite.
   virtual const char* scan(ThreadTeam& team) = 0;
 
-  // Writes the columns j with kept[j] = 1, not 0 (null: all). "", "unsorted" if an entry occurs twice (the columns are made
-  // all the same), or "changed" if the rows are no longer what they were when they were scanned.
+  // Writes the columns j with kept[j] = 1, not 0 (null: all). "", "unsorted" if an entry occurs twice (the columns
+  // are made all the same), or "changed" if the rows are no longer what they were when they were scanned.
   virtual const char* write(const std::uint8_t* kept, const CscBuffers& columns, ThreadTeam& team) const = 0;
 
   // out_j = x_j·theta of every column; false if the rows have changed. The sums do not depend on the threads.
@@ -132,9 +132,7 @@ class TypedRowsToColumns final : public RowsToColumns {
     }
     return true;
   }
-  bool has_same_pointers() const {
-    return pointers_ascend() && static_cast<std::int64_t>(rows_.indptr[n_]) == nnz_;
-  }
+  bool has_same_pointers() const { return pointers_ascend() && static_cast<std::int64_t>(rows_.indptr[n_]) == nnz_; }
 
   // Where run k of so many begins, runs having about equal numbers of entries.
   std::int64_t row_of_cut(std::int64_t k, std::int64_t n_cuts) const {
@@ -229,7 +227,7 @@ class TypedRowsToColumns final : public RowsToColumns {
     std::atomic<bool> changed{false};
     team.for_all(n_runs_, [&](std::int64_t run, int) {
       Writer<Out> writer{places[run].data(), indptr[p_], columns.indices, static_cast<T*>(columns.data)};
-      const Lanes now = kept ? place_kept(run, kept, writer) : place_all(run, writer);
+      const Lanes now = kept ? place_entries<false>(run, kept, writer) : place_entries<true>(run, kept, writer);
       if (now != fingerprints_[run]) changed = true;  // columns were chosen by other values
     });
     std::int64_t misplaced = 0;
@@ -268,19 +266,49 @@ class TypedRowsToColumns final : public RowsToColumns {
     return places;
   }
 
-  // Puts entries behind those that their column has got so far.
+  struct Entry {
+    std::int32_t row, column;
+    T value;
+  };
+
+  // Puts entries behind those that their column has got so far, some at a time.
   template <class Out>
   struct Writer {
-    Out* place;
+    static constexpr std::int64_t together = 256;
+    Out* const place;
     const Out n_entries;
-    std::int32_t* rows;
-    T* values;
+    std::int32_t* const rows;
+    T* const values;
+    std::array<Entry, 2 * together> waiting{};
+    Entry* next = waiting.data();
 
-    BLOCKGREEDY_INLINE void put(std::int32_t row, std::uint64_t column, T value) {
-      const Out at = place[column]++;
+    bool is_full() const { return next - waiting.data() >= together; }
+
+    void write() {
+      if (n_entries > cached_entries) write_ahead();
+      for (const Entry* entry = waiting.data(); entry < next; ++entry) put(*entry, place[entry->column]++);
+      next = waiting.data();
+    }
+
+   private:
+    // Where columns are too large for the cache: once all places are known and being fetched.
+    void write_ahead() {
+      std::array<Out, 2 * together> places;
+      Out* at = places.data();
+      for (const Entry* entry = waiting.data(); entry < next; ++entry, ++at) {
+        *at = place[entry->column]++;
+        __builtin_prefetch(rows + *at, 1);
+        __builtin_prefetch(values + *at, 1);
+      }
+      at = places.data();
+      for (const Entry* entry = waiting.data(); entry < next; ++entry, ++at) put(*entry, *at);
+      next = waiting.data();
+    }
+
+    BLOCKGREEDY_INLINE void put(const Entry& entry, Out at) {
       if (at >= n_entries) return;  // the rows have changed
-      rows[at] = row;
-      values[at] = value;
+      rows[at] = entry.row;
+      values[at] = entry.value;
     }
   };
 
@@ -303,51 +331,25 @@ class TypedRowsToColumns final : public RowsToColumns {
     return now;
   }
 
-  template <class Out>
-  Lanes place_all(std::int64_t run, Writer<Out> writer) const {
-    return for_each_row(run, [&](std::int32_t i, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) {
-        const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
-        if (j < static_cast<std::uint64_t>(p_)) writer.put(i, j, rows_.data[k]);  // else changed since
-      }
-    });
-  }
-
-  struct Entry {
-    std::int32_t row, column;
-    T value;
-  };
-
-  // Entries of kept columns are collected first, without a branch, which could not be predicted. Where they are
-  // too many for the cache, their places are fetched ahead.
-  template <class Out>
-  Lanes place_kept(std::int64_t run, const std::uint8_t* kept, Writer<Out> writer) const {
-    constexpr std::int64_t together = 256;
-    const bool ahead = writer.n_entries > cached_entries;
-    std::array<Entry, 2 * together> found{};
-    Entry* next = found.data();
-    const auto write = [&] {
-      for (const Entry* entry = found.data(); ahead && entry < next; ++entry) {
-        const Out at = writer.place[entry->column];
-        __builtin_prefetch(writer.rows + at, 1);
-        __builtin_prefetch(writer.values + at, 1);
-      }
-      for (const Entry* entry = found.data(); entry < next; ++entry)
-        writer.put(entry->row, static_cast<std::uint64_t>(entry->column), entry->value);
-      next = found.data();
-    };
+  // The fingerprint of the values. Entries of kept columns (null: of all) are collected without a branch, which could
+  // not be predicted.
+  template <bool all, class Out>
+  Lanes place_entries(std::int64_t run, const std::uint8_t* kept, Writer<Out>& writer) const {
     const Lanes now = for_each_row(run, [&](std::int32_t i, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t first = begin; first < end; first += together) {
-        for (std::int64_t k = first; k < std::min(first + together, end); ++k) {
+      for (std::int64_t first = begin; first < end; first += Writer<Out>::together) {
+        Entry* next = writer.next;
+        for (std::int64_t k = first; k < std::min(first + Writer<Out>::together, end); ++k) {
           const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
           if (j >= static_cast<std::uint64_t>(p_)) continue;  // changed since
           *next = {i, static_cast<std::int32_t>(j), rows_.data[k]};
-          next += kept[j];
+          if constexpr (all) ++next;
+          else next += kept[j];
         }
-        if (next >= found.data() + together) write();
+        writer.next = next;
+        if (writer.is_full()) writer.write();
       }
     });
-    write();
+    writer.write();
     return now;
   }
 

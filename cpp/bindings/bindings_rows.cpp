@@ -109,8 +109,9 @@ class PyRows {
   const std::uint8_t* checked(const std::optional<Mask>& kept) const {
     if (!kept) return nullptr;
     check_size("kept", kept->size(), n_cols_);
-    if (std::any_of(kept->data(), kept->data() + n_cols_, [](std::uint8_t value) { return value > 1; }))
-      throw std::invalid_argument("kept must hold 0 and 1");
+    std::uint8_t bits = 0;
+    for (std::int64_t j = 0; j < n_cols_; ++j) bits |= kept->data()[j];
+    if (bits > 1) throw std::invalid_argument("kept must hold 0 and 1");
     return kept->data();
   }
 
@@ -186,14 +187,16 @@ void bind_rows(nb::module_& m) {
   rows.def("mark_near", &PyRows::mark_near, "products"_a, "share"_a, "alpha"_a, "weights"_a.none(), "lower"_a,
            "upper"_a, "kept"_a.noconvert(), "Keeps columns whose product exceeds this share of their threshold too.");
   rows.def("mark_reachable", &PyRows::mark_reachable, "most"_a, "alpha"_a, "weights"_a.none(), "lower"_a, "upper"_a,
-           "kept"_a.noconvert(), "Keeps columns that points with entries of at most this size could bring so far too.");
-  rows.def("count_missing", &PyRows::count_missing, "products"_a, "size"_a, "alpha"_a, "weights"_a.none(),
-           "lower"_a, "upper"_a, "kept"_a,
+           "kept"_a.noconvert(),
+           "Keeps columns that points with entries of at most this size could bring so far too.");
+  rows.def("count_missing", &PyRows::count_missing, "products"_a, "size"_a, "alpha"_a, "weights"_a.none(), "lower"_a,
+           "upper"_a, "kept"_a,
            "Columns that are not kept and may break their threshold at a point whose largest entry is this.");
   rows.def("write", &PyRows::write, "kept"_a.none(), "n_threads"_a,
            "(data, indices, indptr, fault) of the columns that are kept, all others empty.");
-  rows.def("products", &PyRows::products, "theta"_a, "every"_a, "n_threads"_a,
-           "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");
+  rows.def(
+      "products", &PyRows::products, "theta"_a, "every"_a, "n_threads"_a,
+      "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");
   rows.def("long_columns", &PyRows::long_columns, "least"_a, "Those with at least so many entries.");
 }
 

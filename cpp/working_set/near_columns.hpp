@@ -20,7 +20,7 @@ inline void mark_near(const double* products, std::int64_t n_columns, const Pena
                       std::uint8_t* kept) {
   for (std::int64_t j = 0; j < n_columns; ++j) {
     const CoordinatePenalty own = penalty.at(j);
-    const bool is_near = !(slack_at_zero(own, products[j]) >= (1 - share) * own.l1);
+    const bool is_near = !(products[j] == products[j]) | !(slack_at_zero(own, products[j]) >= (1 - share) * own.l1);
     kept[j] |= static_cast<std::uint8_t>(is_free(own) | is_near);  // without a branch, which could not be predicted
   }
 }
@@ -46,7 +46,8 @@ inline std::int64_t count_missing(const RowsToColumns& rows, const double* produ
   for (std::int64_t j = 0; j < rows.n_columns(); ++j) {
     const auto m = static_cast<double>(rows.count(j));
     const double rounding = DBL_EPSILON * (m + extra) * m * rows.largest() * size;
-    missing += !kept[j] && !(slack_at_zero(penalty.at(j), products[j]) >= rounding);
+    const bool is_kept = kept[j] != 0, is_number = products[j] == products[j];
+    missing += !is_kept & !(is_number & (slack_at_zero(penalty.at(j), products[j]) >= rounding));
   }
   return missing;
 }

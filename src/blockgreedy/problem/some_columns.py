@@ -28,10 +28,10 @@ Array = NDArray[np.float64]
 
 _NEAR_START = 0.7  # an estimated gradient of this share of the threshold is large
 _NEAR_END = 0.8  # the same of a true one, where columns turned out to be missing
-_SAMPLE, _LEAST_SHARE = 2048, 8  # rows that estimate gradients: so many, but no fewer than one of eight
-# Shares of the entries. Reachable columns need no proof and none of them is missing, so they are taken at once where
-# they are few, and near ones only if these are much fewer. Where there are more of both, all columns are made.
-_FEW_REACHABLE, _MOST_NEAR, _MOST_REACHABLE = 0.65, 0.45, 0.8
+_SAMPLE, _LEAST_SHARE = 256, 8  # rows that estimate gradients: so many, but no fewer than one of eight
+# Shares of the entries. Reachable columns need no proof and none of them is missing, so that near ones are looked for
+# where reachable ones are many, and taken where they are half as many. All columns are made where neither saves much.
+_FEW_REACHABLE, _MOST_REACHABLE, _MOST_NEAR = 0.5, 0.75, 0.4
 
 
 class SomeColumns:
@@ -62,23 +62,21 @@ class SomeColumns:
     def begin(self, theta: Array, features: NDArray[np.integer[Any]]) -> bool:
         """Chooses columns for a solve that starts at θ, with weights of these features; False: all of them."""
         self._are_all_that_matter = bool(np.isfinite(self._bound))
-        reachable = self._kept
-        reachable[features] = 1
         most = self._bound if self._are_all_that_matter else _largest(theta)
-        self._rows.mark_reachable(most, *self._penalty, reachable)
+        self._kept[features] = 1
+        self._rows.mark_reachable(most, *self._penalty, self._kept)
         share = self._share()
         if share <= _FEW_REACHABLE:
             return True
-        near = np.zeros_like(reachable)
+        near = np.zeros_like(self._kept)
         near[features] = 1
         every = min(max(self._shape[0] // _SAMPLE, 1), _LEAST_SHARE)
         self._rows.mark_near(self._products(theta, every), _NEAR_START, *self._penalty, near)
-        self._kept = near & reachable if self._are_all_that_matter else near
-        if self._share() <= _MOST_NEAR:
-            self._are_all_that_matter = False
-            return True
-        self._kept = reachable
-        return share <= _MOST_REACHABLE
+        if self._rows.n_entries(near) > min(_MOST_NEAR, share / 2) * self._size:
+            return share <= _MOST_REACHABLE
+        self._kept = near & self._kept if self._are_all_that_matter else near
+        self._are_all_that_matter = False
+        return True
 
     def _share(self) -> float:
         return self._rows.n_entries(self._kept) / self._size
@@ -96,6 +94,8 @@ class SomeColumns:
             return False
         self._columns = None
         self._rows.mark_near(products, _NEAR_END, *self._penalty, self._kept)
+        if self._n_missing(products, theta) > 0:  # values so large that rounding hides a threshold
+            self._kept[:] = 1
         return True
 
     @property
