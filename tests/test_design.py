@@ -97,7 +97,7 @@ def test_what_rows_prove_holds_for_all_columns_and_does_not_depend_on_threads(te
 def test_rows_prove_every_kind_of_problem(text, kind, loss, dtype):
     X, y = text
     options = {"loss": loss, **options_of(kind)}
-    alpha = 0.2 * bg.Problem(X, y, alpha=1.0, **options).alpha_max
+    alpha = 0.3 * bg.Problem(X, y, alpha=1.0, **options).alpha_max
     rows, columns = both(X.astype(dtype), y, alpha=alpha, **options)
     agree(bg.solve(rows), columns, 1e-4)
     if kind != "standardize":
