@@ -220,18 +220,25 @@ class Rows:
     def mark_near(self, products: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], share: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """Keeps columns whose product exceeds this share of their threshold too."""
 
+    def mark_reachable(self, most: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """
+        Keeps columns that points with entries of at most this size could bring so far too.
+        """
+
     def count_missing(self, products: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
         """
         Columns that are not kept and may break their threshold at a point whose largest entry is this.
         """
 
-    def write(self, kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_threads: int) -> tuple:
+    def write(self, kept: NDArray[numpy.uint8] | None, n_threads: int) -> tuple[object, object, object, str]:
         """
         (data, indices, indptr, fault) of the columns that are kept, all others empty.
         """
 
-    def products(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> object:
-        """x_j·theta of every column; None if the rows have changed."""
+    def products(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], every: int, n_threads: int) -> object:
+        """
+        x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.
+        """
 
     def long_columns(self, least: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those with at least so many entries."""

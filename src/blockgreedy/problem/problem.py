@@ -162,7 +162,7 @@ class Problem:
 
     def with_alpha(self, alpha: float, l2: float | None = None) -> Problem:
         """The same problem at another alpha (and l2); shares X and y."""
-        other = self._related("penalty", "scaling")
+        other = self.copied("penalty", "scaling")
         other.alpha = arguments.non_negative("alpha", alpha)
         if l2 is not None:
             other.l2 = arguments.non_negative("l2", l2)
@@ -174,7 +174,7 @@ class Problem:
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, without a second check; ``scales`` change."""
-        other = self._related("penalty", "null_model", "alpha_max", "scaling")
+        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
         other._weigh_rows(sample_weight)
         return other
 
@@ -195,7 +195,7 @@ class Problem:
 
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
         """The same problem for other targets; shares X and ``scales``."""
-        other = self._related("null_model", "alpha_max", "scaling")
+        other = self.copied("null_model", "alpha_max", "scaling")
         targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
         other._silence_rows()
@@ -204,15 +204,9 @@ class Problem:
     def copied(self, *stale: str) -> Problem:
         """A copy that shares all data, without the cached results of these names."""
         other = object.__new__(Problem)
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__, shares_design=True)
         for name in stale:
             other.__dict__.pop(name, None)
-        return other
-
-    def _related(self, *stale: str) -> Problem:
-        """A copy that will be another problem on the same matrix."""
-        other = self.copied(*stale)
-        other.shares_design = True
         return other
 
     def _weigh_rows(self, sample_weight: ArrayLike | None) -> None:
@@ -372,9 +366,8 @@ class Problem:
     @property
     def scaling(self) -> Scaling:
         """The problem in the units in which it is solved."""
-        known: Scaling | None = self.__dict__.get("scaling")
-        if known is None:
-            known = self.__dict__["scaling"] = Scaling(self).detached()
+        known: Scaling = self.__dict__.get("scaling") or Scaling(self).detached()
+        self.__dict__["scaling"] = known
         return known.of(self)
 
     def rescale_columns(self) -> None:

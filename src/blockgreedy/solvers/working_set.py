@@ -192,7 +192,8 @@ class WorkingSetEngine(EngineBase):
         if interrupted:
             return "interrupted"
         if not improved:
-            return "" if self._adds_columns(self.scaling.inner.dual_at(np.array(self.core.predictions))) else "stalled"
+            theta = self.scaling.inner.dual_at(np.array(self.core.predictions))
+            return "" if self._adds_columns(theta) else "stalled"
         if self._core_is_at(1.0):
             self._look_at_other_columns()
         return ""
