@@ -4,8 +4,9 @@
     python benchmarks/rows_first.py --before OTHER/.venv/bin/python    also measures another installation
 
 Problem and solve to a relative gap of 1e-4 on one thread, at three alphas, for the logistic loss with and without
-intercept and for the squared loss; and ``fit`` of the estimators LogisticRegression and Lasso. Seconds are CPU seconds, medians of interleaved runs; every set is measured in a
-process of its own, installations in turn. Memory: Linux only (/proc).
+intercept and for the squared loss; and ``fit`` of LogisticRegression and Lasso. Seconds are CPU seconds,
+medians of interleaved runs; every set is measured in a process of its own, installations in turn. The first fit of a
+process, which has to ask the system for memory, is one of them. Memory: Linux only (/proc), the largest of all runs.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ for name, model in models.items():
                 before, began = status("VmRSS"), time.process_time()
                 solution = fit(X, ratio * largest, model, estimator)
                 seconds[form].append(time.process_time() - began)
-                peaks[form] = status("VmHWM") - before
+                peaks[form] = max(peaks.get(form, 0), status("VmHWM") - before)
                 spent += seconds[form][-1]
             if spent > patience and repeat:
                 break

@@ -186,7 +186,7 @@ class Scaling:
         self.inner = problem if self.is_identity else self._inner(problem, y, offset)
 
     def detached(self) -> Scaling:
-        """To be kept with the problem: without a way back to it, which would leave its matrix to the garbage collector."""
+        """For the problem to keep: without a way back to it, which would leave X to the garbage collector."""
         other = object.__new__(type(self))
         other.__dict__.update({name: value for name, value in self.__dict__.items() if value is not self._problem})
         return other

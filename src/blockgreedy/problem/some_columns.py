@@ -1,4 +1,4 @@
-"""Some of the columns of a matrix of rows: those that a solve works with, and the proof that the others do not matter.
+"""Some of the columns of a matrix of rows: those that a solve works with, and the proof that others do not matter.
 
 Turning rows into columns takes as long as a solve, and few columns ever get a weight. Two rules say which:
 
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 _NEAR_START = 0.7  # an estimated gradient of this share of the threshold is large
 _NEAR_END = 0.8  # the same of a true one, where columns turned out to be missing
-_SAMPLE, _LEAST_SHARE = 256, 8  # rows that estimate gradients: so many, but no fewer than one of eight
+_SAMPLE, _LEAST_SHARE = 1024, 8  # rows that estimate gradients: so many, but no fewer than one of eight
 # Shares of the entries. Reachable columns need no proof and none of them is missing, so that near ones are looked for
 # where reachable ones are many, and taken where they are half as many. All columns are made where neither saves much.
 _FEW_REACHABLE, _MOST_REACHABLE, _MOST_NEAR = 0.5, 0.75, 0.4
@@ -86,7 +86,7 @@ class SomeColumns:
         return not self._are_all_that_matter and self._n_missing(self._products(theta), theta) > 0
 
     def add_missing(self, theta: Array) -> bool:
-        """Adds the columns whose constraint a dual point breaks. False if there are none; else ``columns`` changes."""
+        """Adds the columns whose constraint a dual point breaks; False if there are none. ``columns`` changes."""
         if self._are_all_that_matter:
             return False
         products = self._products(theta)
