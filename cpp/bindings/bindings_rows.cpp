@@ -192,10 +192,10 @@ void bind_rows(nb::module_& m) {
   rows.def("count_missing", &PyRows::count_missing, "products"_a, "size"_a, "alpha"_a, "weights"_a.none(), "lower"_a,
            "upper"_a, "kept"_a,
            "Columns that are not kept and may break their threshold at a point whose largest entry is this.");
-  rows.def(
-      "write", &PyRows::write, "kept"_a.none(), "n_threads"_a,
-      "(data, indices, indptr, fault) of the columns that are kept, all others empty.",
-      nb::sig("def write(self, kept: NDArray[numpy.uint8] | None, n_threads: int) -> tuple[object, object, object, str]"));
+  rows.def("write", &PyRows::write, "kept"_a.none(), "n_threads"_a,
+           "(data, indices, indptr, fault) of the columns that are kept, all others empty.",
+           nb::sig("def write(self, kept: NDArray[numpy.uint8] | None, n_threads: int) -> tuple[object, object, "
+                   "object, str]"));
   rows.def(
       "products", &PyRows::products, "theta"_a, "every"_a, "n_threads"_a,
       "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");

@@ -40,7 +40,7 @@ def guard(
     coef: Array,
     features: NDArray[np.int32],
     whole_model: Callable[[], CoreProblem] | None,
-    is_dual_proven: Callable[[], bool],
+    is_dual_proven: Callable[[], bool] = lambda: True,
 ) -> Guarded:
     """Where the engine stands. ``coef`` holds its weights, which become what the user's are in inner units.
 
