@@ -32,6 +32,7 @@ _SAMPLE, _LEAST_SHARE = 1024, 8  # rows that estimate gradients: so many, but no
 # Shares of the entries. Reachable columns need no proof and none of them is missing, so that near ones are looked for
 # where reachable ones are many, and taken where they are half as many. All columns are made where neither saves much.
 _FEW_REACHABLE, _MOST_REACHABLE, _MOST_NEAR = 0.5, 0.75, 0.4
+_VERY_FEW = 0.1  # near ones: as many again cost less than to find one of them missing
 
 
 class SomeColumns:
@@ -71,7 +72,10 @@ class SomeColumns:
         near = np.zeros_like(self._kept)
         near[features] = 1
         every = min(max(self._shape[0] // _SAMPLE, 1), _LEAST_SHARE)
-        self._rows.mark_near(self._products(theta, every), _NEAR_START, *self._penalty, near)
+        products = self._products(theta, every)
+        self._rows.mark_near(products, _NEAR_START, *self._penalty, near)
+        if self._rows.n_entries(near) <= _VERY_FEW * self._size:
+            self._rows.mark_near(products, _NEAR_START / 2, *self._penalty, near)
         if self._rows.n_entries(near) > min(_MOST_NEAR, share / 2) * self._size:
             return share <= _MOST_REACHABLE
         self._kept = near & self._kept if self._are_all_that_matter else near
