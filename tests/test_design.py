@@ -31,7 +31,7 @@ def both(X, y, **options):
 
 
 def is_turned(problem):
-    return problem.design._rows is None
+    return problem.design._columns is not None
 
 
 def entries_made(problem):
@@ -83,6 +83,7 @@ def test_what_rows_prove_holds_for_all_columns_and_does_not_depend_on_threads(te
     rows, columns = both(X, y, loss=loss, alpha=alpha, n_threads=1)
     solution = bg.solve(rows, tol=1e-6)
     agree(solution, columns, 1e-6)
+    assert rows.X.nnz == X.nnz  # all columns are there now
     same(bg.solve(rows, tol=1e-6), solution)
     for n_threads in (2, 4):
         same(bg.solve(bg.Problem(X, y, loss=loss, alpha=alpha, n_threads=n_threads), tol=1e-6), solution)

@@ -57,19 +57,20 @@ class Design:
             return self._all()
 
     def _all(self) -> Columns:
-        if self._rows is not None:
+        if self._columns is None:
+            assert self._rows is not None
             self._some = None  # first: there need not be room for both
             self._columns = columns_of_rows(self._rows, None, self.shape, self._n_threads)
-            self._rows = None
         return self._columns
 
     def take(self, features: NDArray[np.integer[Any]]) -> Columns:
         """A copy of these columns."""
         with _TURNING:
-            if self._rows is None:
+            if self._columns is not None:
                 return self._columns[:, features]
             if self._some is not None and self._some.has(features):
                 return self._some.columns[:, features]
+            assert self._rows is not None
             kept = np.zeros(self.shape[1], dtype=np.uint8)
             kept[features] = 1
             return columns_of_rows(self._rows, kept, self.shape, self._n_threads)[:, features]
@@ -77,18 +78,26 @@ class Design:
     def long_columns(self, least: float) -> NDArray[np.intp]:
         """Of sparse X: those with at least so many entries."""
         with _TURNING:
-            if self._rows is not None:
-                return self._rows.long_columns(int(np.ceil(least))).astype(np.intp, copy=False)
-            return np.flatnonzero(np.diff(self._columns.indptr) >= least)
+            if self._columns is not None:
+                return np.flatnonzero(np.diff(self._columns.indptr) >= least)
+            assert self._rows is not None
+            return self._rows.long_columns(int(np.ceil(least))).astype(np.intp, copy=False)
 
     def near(
         self, problem: Problem, theta: NDArray[np.float64], features: NDArray[np.integer[Any]], n_threads: int
     ) -> SomeColumns | None:
-        """What a solve of this problem is to begin with at θ and weights of these features; None: all columns."""
+        """What a solve of this problem is to begin with at θ and weights of these features; None: all columns.
+
+        The same whether all columns have been made meanwhile or not: a solve is to give the same bits each time.
+        """
         with _TURNING:
+            self._some = None
             if self._rows is None:
                 return None
-            self._some = None
             some = SomeColumns(self._rows, problem, n_threads)
-            self._some = some if some.begin(theta, features) else None
+            if some.begin(theta, features):
+                self._some = some
+            else:
+                self._all()
+                self._rows = None
             return self._some
