@@ -123,11 +123,4 @@ std::vector<std::int64_t> equal_nonzero_cuts(const View& view, std::int64_t n_pa
   return cuts;
 }
 
-// Those cuts and the number of nonzeros. Where columns were left out of a matrix, of the matrix with them: so that
-// results do not depend on it.
-struct ColumnRuns {
-  std::vector<std::int64_t> cuts;
-  std::int64_t n_nonzeros = 0;
-};
-
 }  // namespace blockgreedy

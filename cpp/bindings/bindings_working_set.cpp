@@ -18,8 +18,7 @@ namespace {
 class PyWorkingSet {
  public:
   PyWorkingSet(nb::object problem, std::int64_t n_blocks, std::optional<Vector<std::int32_t>> block_of, double tol,
-               double f_null, double floor, double least_alpha,
-               std::optional<std::pair<Vector<std::int64_t>, std::int64_t>> runs)
+               double f_null, double floor, double least_alpha)
       : problem_object_(problem),
         problem_(nb::cast<PyProblem&>(problem)),
         least_alpha_(least_alpha),
@@ -30,14 +29,6 @@ class PyWorkingSet {
     options.f_null = f_null;
     options.floor = floor;
     options.least_alpha = least_alpha;
-    if (runs) {
-      const auto& [cuts, n_nonzeros] = *runs;
-      check_size("cuts", cuts.size(), n_column_parts + 1);
-      const std::int64_t *first = cuts.data(), *last = first + cuts.size();
-      if (*first != 0 || last[-1] != problem_.matrix.n_cols() || !std::is_sorted(first, last))
-        throw std::invalid_argument("cuts must ascend from 0 to the number of columns");
-      options.runs = {{first, last}, n_nonzeros};
-    }
     if (block_of) {
       check_size("block_of", block_of->size(), problem_.matrix.n_cols());
       options.block_of = block_of_->data();
@@ -120,10 +111,8 @@ class PyWorkingSet {
 void bind_working_set(nb::module_& m) {
   nb::class_<PyWorkingSet> binding(m, "WorkingSet", "The default solver; see cpp/working_set/working_set.hpp.");
   binding
-      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double, double,
-                    std::optional<std::pair<Vector<std::int64_t>, std::int64_t>>>(),
-           "problem"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a,
-           "runs"_a.none() = nb::none())
+      .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double, double>(),
+           "problem"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a)
       .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
       .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
       .def("step", &PyWorkingSet::step)

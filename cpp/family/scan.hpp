@@ -200,7 +200,7 @@ class Scan {
   // Only where a pass over all derivs pays: an iteration that scans less than n nonzeros must not cost O(n).
   void bound_gains() {
     if (options_.greedy_rule != GreedyRule::gain) return;
-    const double largest = kernels().largest_magnitude(state_.derivs.data(), view_.n_rows);
+    const double largest = kernels().f64.largest_magnitude(state_.derivs.data(), view_.n_rows);
     gain_per_nonzero_ = (1 + 1e-9) * largest * largest * inverse_n_ / (2 * curvature_bound_);
   }
 

@@ -21,10 +21,14 @@ double sum_loop(const double* x, std::int64_t n) {
   return sum;
 }
 
-double largest_magnitude_loop(const double* x, std::int64_t n) {
-  double largest = 0;
+template <class T>
+T largest_magnitude_loop(const T* x, std::int64_t n) {
+  T largest = 0;
 #pragma omp simd reduction(max : largest)
-  for (std::int64_t i = 0; i < n; ++i) largest = __builtin_fabs(x[i]) > largest ? __builtin_fabs(x[i]) : largest;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T size = x[i] < 0 ? -x[i] : x[i];
+    largest = size > largest ? size : largest;
+  }
   return largest;
 }
 
@@ -35,6 +39,18 @@ bool all_finite_loop(const T* x, std::int64_t n) {
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t k = 0; k < n; ++k) sum += x[k] * T(0);
   return sum == 0;
+}
+
+// A hash of words in their order. Many lanes, since a multiplication has to wait for the one before it.
+void fingerprint_loop(const std::uint32_t* words, std::int64_t n, std::uint32_t* lanes) {
+  constexpr std::uint32_t factor = 0x9E3779B1U;  // 2^32/φ, odd
+  std::int64_t k = 0;
+  for (; k + n_fingerprint_lanes <= n; k += n_fingerprint_lanes) {
+#pragma omp simd
+    for (std::int64_t lane = 0; lane < n_fingerprint_lanes; ++lane)
+      lanes[lane] = (lanes[lane] ^ words[k + lane]) * factor;
+  }
+  for (std::int64_t lane = 0; k < n; ++k, ++lane) lanes[lane] = (lanes[lane] ^ words[k]) * factor;
 }
 
 RowNumbers row_numbers_loop(const std::int32_t* rows, std::int64_t n) {

@@ -34,6 +34,7 @@ template <class T>
 constexpr ValueKernels<T> value_kernels{
     .squared_norm = squared_norm_loop<T>,
     .all_finite = all_finite_loop<T>,
+    .largest_magnitude = largest_magnitude_loop<T>,
     .block_dot = block_dot_loop<T>,
     .scale = scale_loop<T>,
     .pick = pick_loop<T>,
@@ -54,7 +55,7 @@ const Kernels BLOCKGREEDY_TABLE = {
     .losses = {LossLoops<SquaredLoss>::table, LossLoops<LogisticLoss>::table, LossLoops<SquaredHingeLoss>::table,
                LossLoops<HuberLoss>::table},
     .sum = sum_loop,
-    .largest_magnitude = largest_magnitude_loop,
+    .fingerprint = fingerprint_loop,
     .row_numbers = row_numbers_loop,
     .above = above_loop,
     .shorten = shorten_loop,

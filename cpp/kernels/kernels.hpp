@@ -91,6 +91,7 @@ template <class T>
 struct ValueKernels {
   double (*squared_norm)(const T* x, std::int64_t n);
   bool (*all_finite)(const T* x, std::int64_t n);
+  T (*largest_magnitude)(const T* x, std::int64_t n);
   // out_c = Σ x_k·block[16·at_k + c] for 16 columns c, which stand side by side.
   void (*block_dot)(const std::int32_t* at, const T* x, std::int64_t n, const float* block, float* out);
   // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
@@ -101,6 +102,8 @@ struct ValueKernels {
   // sums[i % 256] += signs[i]·x[i]; returns Σ x.
   double (*fold)(const T* x, std::int64_t n, const double* signs, double* sums);
 };
+
+inline constexpr std::int64_t n_fingerprint_lanes = 16;
 
 struct Kernels {
   const char* name;
@@ -114,7 +117,8 @@ struct Kernels {
   std::array<LossKernels, n_losses> losses;
 
   double (*sum)(const double*, std::int64_t);
-  double (*largest_magnitude)(const double*, std::int64_t);
+  // Words 0, 16, 32, … go into the hash lanes[0], words 1, 17, 33, … into lanes[1], and so on.
+  void (*fingerprint)(const std::uint32_t* words, std::int64_t n, std::uint32_t* lanes);
   RowNumbers (*row_numbers)(const std::int32_t* rows, std::int64_t n);
 
   // Bit k says that |x_k| is above the limit, or NaN; n <= 64.

@@ -123,10 +123,8 @@ Transposed transposed(std::int64_t n_cols, const std::vector<std::int64_t>& indp
   TypedRowsToColumns<std::int64_t, std::int64_t, float> rows(
       {n_rows, n_cols, indptr.data(), indices.data(), data.data()});
   std::string fault = rows.scan(team);
-  if (fault.empty()) {
-    rows.keep_all();
-    fault = rows.write({out_indptr.data(), true, out_indices.data(), out_data.data()}, team);
-  }
+  if (fault.empty())
+    fault = rows.write(nullptr, {out_indptr.data(), true, out_indices.data(), out_data.data()}, team);
   return {fault, out_indptr, out_indices, out_data};
 }
 

@@ -37,16 +37,13 @@ bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
 template <class View>
 class Candidates {
  public:
-  // runs: of the matrix with the columns that were left out because static screening would drop them; empty: of view.
-  Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team,
-             const ColumnRuns& runs = {})
+  Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team)
       : view_(view),
         problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
         bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
-        cuts_(runs.cuts.empty() ? equal_nonzero_cuts(view, n_column_parts) : runs.cuts),
-        n_nonzeros_(runs.cuts.empty() ? view.n_nonzeros() : runs.n_nonzeros),
+        cuts_(equal_nonzero_cuts(view, n_column_parts)),
         repeated_(view, problem.penalty),
         features_(new std::int32_t[view.n_cols]),
         counts_(static_cast<std::size_t>(n_column_parts)),
@@ -64,7 +61,7 @@ class Candidates {
     collect(pool, max_proposals, result);
     out_of_range = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.out_of_range; });
     size_ = std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
-    nonzeros_touched = last_touched = n_nonzeros_;
+    nonzeros_touched = last_touched = view_.n_nonzeros();
     expected_work_ = last_touched;
   }
 
@@ -409,7 +406,6 @@ class Candidates {
   ScreeningBounds bounds_;
   double strong_width_ = 0;  // strong_rule_factor times the last fall of alpha
   std::vector<std::int64_t> cuts_;
-  const std::int64_t n_nonzeros_;
   RepeatedColumns<View> repeated_;
   // Columns that static screening left, by position: those of part p stand at cuts_[p] … + counts_[p]. The rest of
   // the memory is never touched.

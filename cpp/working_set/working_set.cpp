@@ -29,7 +29,7 @@ class Solver final : public WorkingSet {
         options_(options),
         team_(team),
         rows_(view.n_rows, problem, team),
-        candidates_(view, problem, options.least_alpha, team, options.runs),
+        candidates_(view, problem, options.least_alpha, team),
         dual_point_(view, problem, team, candidates_, dual, dual_value),
         scaled_columns_(view, team),
         subproblem_(team),

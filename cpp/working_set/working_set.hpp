@@ -23,7 +23,6 @@ struct WorkingSetOptions {
   double f_null = -1;                      // the null model's objective; negative: that of the starting point
   double floor = 0;                        // a gap of this is enough whatever tol says: rounding hides the rest
   double least_alpha = infinity;           // what alpha may fall to: columns are dropped for good with this in mind
-  ColumnRuns runs;                         // of the whole matrix, where dropped columns were left out; else empty
 };
 
 // Where the time goes.

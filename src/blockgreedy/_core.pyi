@@ -103,7 +103,7 @@ class BlockGreedy:
 class WorkingSet:
     """The default solver; see cpp/working_set/working_set.hpp."""
 
-    def __init__(self, problem: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float, runs: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], int] | None = None) -> None: ...
+    def __init__(self, problem: object, n_blocks: int, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, tol: float, f_null: float, floor: float, least_alpha: float) -> None: ...
 
     def start(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], intercept: float) -> bool: ...
 
@@ -210,37 +210,38 @@ class Rows:
     @overload
     def __init__(self, n_rows: int, n_cols: int, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> None: ...
 
-    @overload
-    def write(self, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
-
-    @overload
-    def write(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
-
-    @overload
-    def write(self, indptr: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
-
-    @overload
-    def write(self, indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], n_threads: int) -> str: ...
-
     @property
     def fault(self) -> str:
         """"" for sound rows, else one of indptr, range, finite."""
 
-    def keep_all(self) -> int:
-        """Entries that `write` will write."""
+    def n_entries(self, kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None) -> int:
+        """Of the columns that are kept (None: all)."""
 
-    def keep_above(self, limit: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+    def mark_near(self, products: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], share: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """Keeps columns whose product exceeds this share of their threshold too."""
+
+    def mark_reachable(self, most: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
         """
-        Keeps columns whose Σ|x| may exceed limit·weights, and these features. Entries that `write` will write.
+        Keeps columns that points with entries of at most this size could bring so far too.
         """
 
-    def has_kept(self, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bool: ...
+    def count_missing(self, products: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
+        """
+        Columns that are not kept and may break their threshold at a point whose largest entry is this.
+        """
+
+    def write(self, kept: NDArray[numpy.uint8] | None, n_threads: int) -> tuple[object, object, object, str]:
+        """
+        (data, indices, indptr, fault) of the columns that are kept, all others empty.
+        """
+
+    def products(self, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], every: int, n_threads: int) -> object:
+        """
+        x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.
+        """
 
     def long_columns(self, least: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those with at least so many entries."""
-
-    def cuts(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """Runs of all columns with about equal numbers of entries."""
 
 def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from blockgreedy import _core
 from blockgreedy.base.names import GREEDY_RULES, SCAN_MODES, UPDATES
 
@@ -25,11 +22,10 @@ def working_set(
     f_null: float,
     floor: float = 0.0,
     least_alpha: float = float("inf"),
-    runs: tuple[NDArray[np.int64], int] | None = None,
 ) -> _core.WorkingSet:
     """The default solver; the numbers are those of ``WorkingSetOptions`` in the core."""
     block_of = None if partition is None else partition.block_of
-    return _core.WorkingSet(problem.core, n_blocks, block_of, tol, f_null, floor, least_alpha, runs)
+    return _core.WorkingSet(problem.core, n_blocks, block_of, tol, f_null, floor, least_alpha)
 
 
 def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:

@@ -95,6 +95,7 @@ class ProbabilisticMixin:
 
 def for_each_class(first: Problem, signs: Sequence[Array], offsets: Sequence[Array | None]) -> list[Problem]:
     """The problems of all models, given that of the first; they share its columns."""
+    first.shares_design = len(signs) > 1
     return [first, *(first.with_targets(y, offset) for y, offset in zip(signs[1:], offsets[1:], strict=True))]
 
 

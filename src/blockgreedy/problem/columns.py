@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy.base.reals import as_array, in_host_memory, real_array
-from blockgreedy.problem.passes import find_fault, scan_rows, write_columns
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.problem.passes import find_fault, scan_rows
 
 if TYPE_CHECKING:
     from blockgreedy import _core
@@ -31,7 +32,7 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     is_sparse: bool = sp.issparse(X)
     if is_sparse and X.format == "csr" and 0 not in X.shape:
         csr, rows = as_rows(X, n_threads)
-        return all_columns(rows, csr.shape, csr.dtype, n_threads)
+        return columns_of_rows(rows, None, csr.shape, n_threads)
     columns = _sparse_columns(X) if is_sparse else _dense_columns(X)
     if 0 in columns.shape:
         raise ValueError(f"X has shape {columns.shape}; it needs at least one row and one column")
@@ -47,20 +48,22 @@ def as_rows(X: Any, n_threads: int | None = None) -> tuple[Any, _core.Rows]:
     return csr, rows
 
 
-def all_columns(rows: _core.Rows, shape: tuple[int, int], dtype: Any, n_threads: int | None) -> Columns:
-    """Canonical columns of all rows."""
-    data, indices, indptr, fault = write_columns(rows, rows.keep_all(), shape[1], dtype, n_threads)
+def columns_of_rows(
+    rows: _core.Rows, kept: NDArray[np.uint8] | None, shape: tuple[int, int], n_threads: int | None
+) -> Columns:
+    """Canonical columns, where ``kept`` is not 0 (None: all of them); the others are empty."""
+    data, indices, indptr, fault = rows.write(kept, resolve_threads(n_threads))
     return _canonical(assemble(sp.csc_array, data, indices, indptr, shape), fault, n_threads)
 
 
-def kept_columns(
-    rows: _core.Rows, n_entries: int, shape: tuple[int, int], dtype: Any, n_threads: int | None
-) -> Columns | None:
-    """Those that the rows were told to keep, the others empty; None where an entry occurs twice."""
-    data, indices, indptr, fault = write_columns(rows, n_entries, shape[1], dtype, n_threads)
-    if fault == "changed":
-        _refuse(fault)
-    return None if fault else assemble(sp.csc_array, data, indices, indptr, shape)
+def products_of_rows(
+    rows: _core.Rows, theta: NDArray[np.float64], n_threads: int | None, every: int = 1
+) -> NDArray[np.float64]:
+    """x_j·theta of every column; ``every``: an estimate from every second, third, … row."""
+    products = rows.products(np.ascontiguousarray(theta), every, resolve_threads(n_threads))
+    if products is None:
+        _refuse("changed")
+    return np.asarray(products)
 
 
 def _canonical(columns: Any, fault: str, n_threads: int | None) -> Columns:

@@ -18,7 +18,7 @@ class CoreProblem:
     """A problem on the core: its objective and the passes over the columns that a certificate needs."""
 
     def __init__(self, problem: Problem, n_threads: int, columns: Any = None) -> None:
-        """``columns``: instead of the problem's own, some left out (``solver_columns``)."""
+        """``columns``: instead of the problem's own, some left empty (``SomeColumns``)."""
         self.matrix, self._n_threads = core_matrix(problem.X if columns is None else columns), n_threads
         self.core = _core.CoreProblem(
             self.matrix,

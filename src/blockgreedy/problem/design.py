@@ -1,38 +1,23 @@
-"""The matrix of a problem. Rows, as most users hold them, become columns when somebody needs them, and only those.
-
-Turning rows into columns takes as long as a solve. Of a loss with bounded derivative most columns can never get a
-weight: |x_j·θ| ≤ bound·Σ_i ω_i|x_ij|, and one pass over the rows, which has to check them anyway, adds up these sums.
-So a solver gets a matrix in which columns below their threshold are left empty. Their weights are 0 at the solution,
-and they keep their constraints at every dual point in the domain of the loss: a proof without them is a proof.
-"""
+"""The matrix of a problem. Rows, as most users hold them, become columns when somebody needs them."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import Columns, all_columns, as_columns, as_rows, kept_columns
+from blockgreedy.problem.columns import Columns, as_columns, as_rows, columns_of_rows
+from blockgreedy.problem.some_columns import SomeColumns
 
 if TYPE_CHECKING:
     from blockgreedy import _core
     from blockgreedy.problem.problem import Problem
 
 _FEW = 50_000  # entries that are turned at once: there is nothing to save
-_MOST_KEPT = 0.8  # of the entries; beyond that all columns are made, which serve every later solve as well
 _TURNING = threading.Lock()  # folds share a matrix
-
-
-@dataclass(frozen=True)
-class SolverColumns:
-    """A matrix as a solver gets it, some of its columns perhaps left empty."""
-
-    columns: Columns
-    runs: tuple[NDArray[np.int64], int] | None = None  # of all columns, if some are: ColumnRuns
 
 
 class Design:
@@ -41,7 +26,7 @@ class Design:
     def __init__(self, X: Any, n_threads: int | None = None) -> None:
         self._n_threads = n_threads
         self._columns: Columns = None
-        self._kept: tuple[float, Any, SolverColumns] | None = None  # the limits that a reduced matrix was made for
+        self._some: SomeColumns | None = None  # those of the last solve
         self._rows: _core.Rows | None = None
         is_sparse: bool = sp.issparse(X)
         if is_sparse and X.format == "csr" and np.size(X.data) > _FEW and 0 not in X.shape:
@@ -57,7 +42,7 @@ class Design:
     def of(cls, columns: Columns) -> Self:
         """Of canonical columns, without another check."""
         self = object.__new__(cls)
-        self._n_threads, self._columns, self._kept, self._rows = None, columns, None, None
+        self._n_threads, self._columns, self._some, self._rows = None, columns, None, None
         self.shape, self.dtype, self.size = columns.shape, columns.dtype, int(columns.size)
         self.is_sparse = bool(sp.issparse(columns))
         return self
@@ -72,55 +57,47 @@ class Design:
             return self._all()
 
     def _all(self) -> Columns:
-        if self._rows is not None:
-            self._columns = all_columns(self._rows, self.shape, self.dtype, self._n_threads)
-            self._rows = self._kept = None
+        if self._columns is None:
+            assert self._rows is not None
+            self._some = None  # first: there need not be room for both
+            self._columns = columns_of_rows(self._rows, None, self.shape, self._n_threads)
         return self._columns
 
     def take(self, features: NDArray[np.integer[Any]]) -> Columns:
         """A copy of these columns."""
         with _TURNING:
-            if self._kept is not None and self._rows is not None and self._rows.has_kept(_numbers(features)):
-                return self._kept[-1].columns[:, features]
-            return self._all()[:, features]
+            if self._columns is not None:
+                return self._columns[:, features]
+            if self._some is not None and self._some.has(features):
+                return self._some.columns[:, features]
+            assert self._rows is not None
+            kept = np.zeros(self.shape[1], dtype=np.uint8)
+            kept[features] = 1
+            return columns_of_rows(self._rows, kept, self.shape, self._n_threads)[:, features]
 
     def long_columns(self, least: float) -> NDArray[np.intp]:
         """Of sparse X: those with at least so many entries."""
         with _TURNING:
-            if self._rows is not None:
-                return self._rows.long_columns(int(np.ceil(least))).astype(np.intp, copy=False)
-            return np.flatnonzero(np.diff(self._columns.indptr) >= least)
+            if self._columns is not None:
+                return np.flatnonzero(np.diff(self._columns.indptr) >= least)
+            assert self._rows is not None
+            return self._rows.long_columns(int(np.ceil(least))).astype(np.intp, copy=False)
 
-    def above(self, limit: float, weights: Any, features: NDArray[np.integer[Any]]) -> SolverColumns:
-        """The columns with Σ_i|x_ij| > limit·weights_j (None: 1), these features, and perhaps others."""
+    def near(
+        self, problem: Problem, theta: NDArray[np.float64], features: NDArray[np.integer[Any]], n_threads: int
+    ) -> SomeColumns | None:
+        """What a solve of this problem is to begin with at θ and weights of these features; None: all columns.
+
+        The same whether all columns have been made meanwhile or not: a solve is to give the same bits each time.
+        """
         with _TURNING:
-            rows, always = self._rows, _numbers(features)
-            if rows is None:
-                return SolverColumns(self._columns)
-            if self._kept is not None:
-                lowest, same, made = self._kept
-                is_enough = lowest <= limit and same is weights and rows.has_kept(always)
-                return made if is_enough else SolverColumns(self._all())
-            n_entries = rows.keep_above(limit, weights, always)
-            columns = None
-            if n_entries <= _MOST_KEPT * self.size:
-                columns = kept_columns(rows, n_entries, self.shape, self.dtype, self._n_threads)
-            if columns is None:
-                return SolverColumns(self._all())
-            made = SolverColumns(columns, (rows.cuts(), self.size))
-            self._kept = limit, weights, made
-            return made
-
-
-def solver_columns(problem: Problem, least_alpha: float, features: NDArray[np.integer[Any]]) -> SolverColumns:
-    """What a solver needs of X for alphas from ``least_alpha`` up, if it starts with weights of these features."""
-    bound = problem.loss.derivative_bound
-    if not np.isfinite(bound):
-        return SolverColumns(problem.X)
-    heaviest = 1 / problem.n_samples if problem.row_weights is None else float(np.max(problem.row_weights))
-    limit = min(least_alpha, problem.alpha) / (bound * heaviest)
-    return problem.design.above(limit, problem.penalty_weights, features)
-
-
-def _numbers(features: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
-    return np.ascontiguousarray(features, dtype=np.int32)
+            self._some = None
+            if self._rows is None:
+                return None
+            some = SomeColumns(self._rows, problem, n_threads)
+            if some.begin(theta, features):
+                self._some = some
+            else:
+                self._all()
+                self._rows = None
+            return self._some

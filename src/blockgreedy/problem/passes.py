@@ -34,15 +34,6 @@ def scan_rows(csr: Any, n_threads: int | None = None) -> _core.Rows:
     return _core.Rows(n_rows, n_columns, indptr, csr.indices, csr.data, resolve_threads(n_threads))
 
 
-def write_columns(
-    rows: _core.Rows, n_entries: int, n_columns: int, dtype: Any, n_threads: int | None
-) -> tuple[Any, Any, Any, str]:
-    """(data, indices, indptr) of the columns that the rows were told to keep; "unsorted" if an entry occurs twice."""
-    indptr: Any = np.empty(n_columns + 1, dtype=np.int32 if n_entries < 2**31 else np.int64)
-    indices, data = np.empty(n_entries, dtype=np.int32), np.empty(n_entries, dtype=dtype)
-    return data, indices, indptr, rows.write(indptr, indices, data, resolve_threads(n_threads))
-
-
 def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
     """x_j·r of every column: one pass over the nonzeros."""
     return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)

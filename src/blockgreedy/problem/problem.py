@@ -126,6 +126,7 @@ class Problem:
         self.l2 = arguments.non_negative("l2", l2)
         X, y, self.feature_names = arguments.named_design(X, y)
         self.design = Design(X, self.n_threads)
+        self.shares_design = False  # with other problems, which need other columns of it
         self.n_samples, self.n_features = self.design.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         self.fit_intercept = arguments.flag("fit_intercept", fit_intercept)
@@ -168,7 +169,7 @@ class Problem:
             if self.has_unpenalised:  # their weights are part of the null model, and l2 concerns them too
                 other = other.copied("null_model", "alpha_max")
         if "scaling" in self.__dict__:
-            other.__dict__["scaling"] = self.scaling.with_alpha(other)
+            other.__dict__["scaling"] = self.scaling.with_alpha(other).detached()
         return other
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
@@ -203,7 +204,7 @@ class Problem:
     def copied(self, *stale: str) -> Problem:
         """A copy that shares all data, without the cached results of these names."""
         other = object.__new__(Problem)
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update(self.__dict__, shares_design=True)
         for name in stale:
             other.__dict__.pop(name, None)
         return other
@@ -362,10 +363,12 @@ class Problem:
         """Whether some features are unpenalised, so that the null model can have nonzero weights."""
         return self.penalty_weights is not None and bool(np.any(self.penalty_weights == 0))
 
-    @cached_property
+    @property
     def scaling(self) -> Scaling:
         """The problem in the units in which it is solved."""
-        return Scaling(self)
+        known: Scaling = self.__dict__.get("scaling") or Scaling(self).detached()
+        self.__dict__["scaling"] = known
+        return known.of(self)
 
     def rescale_columns(self) -> None:
         """Called where the values of X turn out to be too large or too small for a solver."""

@@ -185,6 +185,21 @@ class Scaling:
         )
         self.inner = problem if self.is_identity else self._inner(problem, y, offset)
 
+    def detached(self) -> Scaling:
+        """For the problem to keep: without a way back to it, which would leave X to the garbage collector."""
+        other = object.__new__(type(self))
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if value is not self._problem})
+        return other
+
+    def of(self, problem: Problem) -> Scaling:
+        """A detached one, for its problem."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._problem = problem
+        if self.is_identity:
+            other.inner = problem
+        return other
+
     def _common_exponent(self, alpha: float) -> int:
         """What is taken out of alpha instead of out of the penalty weights: so much that alpha is about 1."""
         if self._exponents is None:
@@ -222,7 +237,7 @@ class Scaling:
         inner.column_units = ColumnUnits(inner.design, False)
         inner.loss = problem.loss.scaled(math.ldexp(1.0, -self._exponent))
         inner.alpha = self.alpha_in(problem.alpha)  # l2 is all in its weights
-        inner.__dict__["scaling"] = _Identity(inner)
+        inner.__dict__["scaling"] = _Identity(inner).detached()
         if self._exponents is not None:
             by = self._common - self._exponents
             u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights

@@ -40,11 +40,13 @@ def guard(
     coef: Array,
     features: NDArray[np.int32],
     whole_model: Callable[[], CoreProblem] | None,
+    is_dual_proven: Callable[[], bool] = lambda: True,
 ) -> Guarded:
     """Where the engine stands. ``coef`` holds its weights, which become what the user's are in inner units.
 
     ``features`` are those of the weights that are returned, all others being 0. With ``whole_model`` it also
-    looks for a better dual point, where the engine's is not good enough.
+    looks for a better dual point, where the engine's is not good enough. ``is_dual_proven``: whether the engine's
+    keeps the constraints of columns that the core does not have.
     """
     inner = scaling.inner
     if whole_model is not None:
@@ -58,6 +60,8 @@ def guard(
     if not scaling.is_identity:
         own = scaling.penalty_in(features, values)
         objective, penalty = objective - penalty + own, own
+    if dual_value > 0 and not is_dual_proven():
+        dual_value = -np.inf
     other = None
     for weights in (None, (features, returned)):
         if whole_model is None or objective - dual_value <= engine.enough:

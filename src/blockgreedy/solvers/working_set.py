@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.problem.core_problem import CoreProblem
-from blockgreedy.problem.design import solver_columns
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.guard import Guarded, guard
 from blockgreedy.solvers.polish import polish
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.problem.some_columns import SomeColumns
 
 Array = NDArray[np.float64]
 
@@ -54,38 +54,62 @@ class WorkingSetEngine(EngineBase):
         self._began = time.perf_counter() if began is None else began
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
         self._n_renewals = 0
+        self._earlier = np.zeros(2, dtype=np.int64)  # iterations and nonzeros touched before columns were added
+        self._earlier_seconds = np.zeros(0)
         self._guarded: tuple[tuple[str, int, int], Guarded] | None = None
         self._make()
 
     def _make(self) -> None:
-        n_threads, n_blocks, partition, tol, least_alpha = self._made_of
         self.scaling = self.problem.scaling
-        inner = self.scaling.inner
+        self.some = self._choose_columns()
+        self._proven_for_all: float | None = None  # the dual value whose point keeps the constraints of all columns
+        self._make_core()
+        self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
+        self.here = self.scaling  # of the problem at the current alpha
+
+    def _make_core(self) -> None:
+        n_threads, n_blocks, partition, tol, least_alpha = self._made_of
         f_null, floor = -1.0, 0.0
         if self.null is not None:
             null = self.scaling.null_in(self.null)
             f_null, floor = null.objective, null.floor
         least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
-        started = np.zeros(0, dtype=np.int32) if self.given is None else np.flatnonzero(self.given[0])
-        self.reduced = solver_columns(inner, least, started)
-        self.model = CoreProblem(inner, n_threads, self.reduced.columns)
+        columns = None if self.some is None else self.some.columns
+        self.model = CoreProblem(self.scaling.inner, n_threads, columns)
         self.core: _core.WorkingSet = working_set(
-            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor,
-            least_alpha=least, runs=self.reduced.runs,
-        )  # fmt: skip
-        self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
-        self.here = self.scaling  # of the problem at the current alpha
+            self.model, n_blocks=n_blocks, partition=partition, tol=tol, f_null=f_null, floor=floor, least_alpha=least
+        )
+
+    def _choose_columns(self) -> SomeColumns | None:
+        """None: all of them, as a path needs them, and whoever solves several problems on one matrix."""
+        inner = self.scaling.inner
+        if self._is_on_a_path or self.problem.shares_design:
+            return None
+        started = np.zeros(0, dtype=np.intp) if self.given is None else np.flatnonzero(self.given[0])
+        if self.null is None:
+            theta = inner.dual_at(np.zeros(inner.n_samples) if inner.offset is None else inner.offset)
+        else:
+            theta = self.scaling.null_in(self.null).dual
+        return inner.design.near(inner, theta, started, self._made_of[0])
 
     @property
     def f_null(self) -> float:
         return self.scaling.value_out(self.core.f_null)
 
     def is_enough(self, share: float = 1.0) -> bool:
+        return self._is_proven_for_all and self._core_is_at(share)
+
+    def _core_is_at(self, share: float) -> bool:
         return bool(self.core.objective - self.core.dual_value <= share * self.core.enough)
 
     @property
+    def _is_proven_for_all(self) -> bool:
+        """Whether the dual point is known to keep the constraints of the columns that the core does not have."""
+        return self.some is None or self.core.dual_value == self._proven_for_all
+
+    @property
     def n_iter(self) -> int:
-        return self.core.n_iter
+        return int(self._earlier[0]) + self.core.n_iter
 
     @property
     def seconds(self) -> float:
@@ -97,11 +121,15 @@ class WorkingSetEngine(EngineBase):
 
     @property
     def dual_value(self) -> float:
-        return self.scaling.value_out(self.core.dual_value)
+        return self.scaling.value_out(self._known_dual_value)
 
     @property
     def gap(self) -> float:
-        return self.scaling.value_out(self.core.objective - self.core.dual_value)
+        return self.scaling.value_out(self.core.objective - self._known_dual_value)
+
+    @property
+    def _known_dual_value(self) -> float:
+        return self.core.dual_value if self._is_proven_for_all else 0.0  # that of θ = 0
 
     def start(self) -> bool:
         """From the weights given, or from the null model, which is also taken where those are worse."""
@@ -109,6 +137,8 @@ class WorkingSetEngine(EngineBase):
         if not np.isfinite(self.objective):
             _ = self.problem.null_model  # says which values overflow
             raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
+        if not interrupted and self._core_is_at(1.0):
+            self._look_at_other_columns()
         return interrupted
 
     def _start_somewhere(self) -> bool:
@@ -159,7 +189,35 @@ class WorkingSetEngine(EngineBase):
     def step(self, n_iter: int, seconds: float) -> Ended:
         """One outer iteration, which is not left half done."""
         improved, interrupted = self.core.step()
-        return "interrupted" if interrupted else "" if improved else "stalled"
+        if interrupted:
+            return "interrupted"
+        if not improved:
+            theta = self.scaling.inner.dual_at(np.array(self.core.predictions))
+            return "" if self._adds_columns(theta) else "stalled"
+        if self._core_is_at(1.0):
+            self._look_at_other_columns()
+        return ""
+
+    def _look_at_other_columns(self) -> None:
+        """Where the core has a proof for its columns: goes on until the others have no objection, or it lacks one."""
+        while not self._is_proven_for_all and self._core_is_at(1.0):
+            if not self._adds_columns(self.core.dual):
+                self._proven_for_all = self.core.dual_value
+
+    def _adds_columns(self, theta: Array) -> bool:
+        """Whether columns were missing at θ; if so, a core that has them goes on from here."""
+        if self.some is None or not self.some.add_missing(theta):
+            return False
+        self._earlier += self.core.n_iter, self.core.nonzeros_touched
+        self._earlier_seconds = self._all_seconds()
+        intercept = self.core.intercept
+        del self.core, self.model  # and their columns: there need not be room for both
+        if not self.some.are_few:
+            self.some = None
+        self._make_core()
+        if self.core.start(self.coef, intercept):
+            raise KeyboardInterrupt
+        return True
 
     def move_to(self, problem: Problem) -> bool:
         self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
@@ -218,17 +276,22 @@ class WorkingSetEngine(EngineBase):
         # A path starts at the null model, whose weights all are.
         on_path = self._is_on_a_path
         features = self.core.support() if on_path else np.flatnonzero(self.coef).astype(np.int32)
-        return guard(self.here, self.core, self.coef, features, self._whole_model if thorough else None)
+        return guard(
+            self.here, self.core, self.coef, features, self._whole_model if thorough else None, self._is_dual_proven
+        )
 
     def _whole_model(self) -> CoreProblem:
         """The problem here with all columns, for dual points that the core knows nothing of."""
-        return self.model if self.reduced.runs is None else CoreProblem(self.here.inner, self._made_of[0])
+        return self.model if self.some is None else CoreProblem(self.here.inner, self._made_of[0])
+
+    def _is_dual_proven(self) -> bool:
+        """Whether the core's dual point keeps the constraints of all columns; looks if that is not known."""
+        if not self._is_proven_for_all and self.some is not None and not self.some.misses(self.core.dual):
+            self._proven_for_all = self.core.dual_value
+        return self._is_proven_for_all
 
     def _has_columns_of(self, coef: Array) -> bool:
-        """Whether the core has a column for each of these weights; those that it has not are 0 at the solution."""
-        if self.reduced.runs is None:
-            return True
-        return bool(np.all(np.diff(self.reduced.columns.indptr)[np.flatnonzero(coef)]))
+        return self.some is None or self.some.has(np.flatnonzero(coef))
 
     def point(self, status: Status, with_dual: bool = True) -> Point:
         found, dual = self._guard(status), None
@@ -243,8 +306,13 @@ class WorkingSetEngine(EngineBase):
         return self.core.support()
 
     def counters(self) -> Counters:
-        touched = self.core.nonzeros_touched
+        by_rows = 0 if self.some is None else self.some.n_touched
+        touched = int(self._earlier[1]) + by_rows + self.core.nonzeros_touched
         return Counters(self.core.n_support, touched, touched, self.core.n_blocks)
 
     def phase_seconds(self) -> dict[str, float]:
-        return dict(zip(self.core.phases, self.core.seconds, strict=True))
+        return dict(zip(self.core.phases, self._all_seconds().tolist(), strict=True))
+
+    def _all_seconds(self) -> Array:
+        seconds = np.array(self.core.seconds)
+        return seconds + self._earlier_seconds if len(self._earlier_seconds) else seconds
