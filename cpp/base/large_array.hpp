@@ -12,13 +12,19 @@
 
 namespace blockgreedy {
 
-// Numbers that begin as 0. Where the table is large it lies in pages of 2 MB, if the system has them: with pages of
-// 4 KB nearly every access would have to look its page up first.
+struct Uninitialised {};
+
+// Numbers that begin as 0, unless that is not wanted: memory that is never touched then costs nothing. Where the
+// table is large it lies in pages of 2 MB, if the system has them: with pages of 4 KB nearly every access would have
+// to look its page up first.
 template <class T>
 class LargeArray {
  public:
   LargeArray() = default;
-  explicit LargeArray(std::int64_t size) {
+  explicit LargeArray(std::int64_t size) : LargeArray(size, Uninitialised{}) {
+    std::fill_n(values_.get(), size, T{});
+  }
+  LargeArray(std::int64_t size, Uninitialised) {
     constexpr std::size_t page = std::size_t{1} << 21;
     const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
     const std::size_t alignment = bytes < page ? 64 : page;
@@ -28,7 +34,6 @@ class LargeArray {
 #ifdef __linux__
     if (alignment == page) madvise(values_.get(), taken, MADV_HUGEPAGE);
 #endif
-    std::fill_n(values_.get(), size, T{});
   }
   T* data() { return values_.get(); }
   const T* data() const { return values_.get(); }

@@ -101,6 +101,29 @@ struct Tuning {
     static constexpr double gram_passes = 25, gram_passes_quadratic = 50;
   };
 
+  // column_tiles.hpp: dense columns of which there are fewer than rows.
+  struct Tiles {
+    // Columns of a tile. Measured: 16 columns of 10,000 rows stay in a second-level cache until their steps are
+    // added; the products of 32 cost more than they save.
+    static constexpr std::size_t width = 16;
+    // Rounds of coordinate descent inside of a tile, while one brings more than 5 % of the first.
+    static constexpr int max_rounds = 4;
+    static constexpr double worthwhile = 0.05;
+    // Used for up to n/2 columns; with more of them conjugate gradients need fewer passes.
+    static constexpr std::int64_t rows_per_column = 2;
+    // Every other sweep passes over the support alone.
+    static constexpr int full_period = 2;
+    // Sweeps end when one brings less than this part of all (the model of a loss that is not quadratic is not worth
+    // more), or where the points of the squared loss prove the gap asked for: the excess is that before the sweep.
+    static constexpr double stop_quadratic = 1e-4, stop = 0.03, share_of_gap = 0.8;
+    // With 80 % of all columns a subproblem of the squared loss is solved as far as float32 goes.
+    static constexpr double nearly_all = 0.8, finest_stop = 1e-9;
+    static constexpr int max_sweeps = 12, max_polish_sweeps = 20;
+    // Sweeps that a subproblem is expected to take before any has been seen, and how long one takes in units of the
+    // passes that a Gram matrix saves.
+    static constexpr double first_sweeps = 6, passes_per_sweep = 0.5;
+  };
+
   // kept_products.hpp: products of sparse columns along a path of the squared loss.
   struct Products {
     // Bytes per nonzero of the matrix that the products may take, and limits on the number of columns.

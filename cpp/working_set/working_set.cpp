@@ -108,9 +108,13 @@ class Solver final : public WorkingSet {
     const bool unplanned = pacing_.tries_unplanned_proof(before - objective, enough);
     clock.next(Phase::certificate);
     if (pacing_.attempts_proof()) {
-      dual_point_.try_point(dual_candidate_, Tuning::Proof::n_repairs, here());
+      const bool was_given = dual_point_.try_point(dual_candidate_, tiled_ ? 0 : Tuning::Proof::n_repairs, here());
       if (objective - dual_value <= enough) return true;
       pacing_.proof_failed(predicted);
+      if (is_quadratic_ && was_given) {  // the point was θ: nothing new would be found there
+        scan_is_stale_ = false;
+        return true;
+      }
     }
     if (unplanned) certify_anyway();
     clock.next(Phase::gradients);
@@ -147,6 +151,8 @@ class Solver final : public WorkingSet {
   }
 
  private:
+  static constexpr bool is_dense = !requires(View view) { view.indices; };
+
   // Adds the time between its calls to the solver's phases.
   class Clock {
    public:
@@ -180,7 +186,14 @@ class Solver final : public WorkingSet {
   double offset(std::size_t i) const { return problem_.offset ? problem_.offset[i] : 0.0; }
 
   std::size_t max_proposals() const {
+    // A sweep over all columns costs little more than the scan.
+    if (is_dense_and_tall()) return static_cast<std::size_t>(view_.n_cols);
     return std::max(Tuning::Screening::min_proposals, Tuning::Screening::proposals_per_support * support.size());
+  }
+
+  bool is_dense_and_tall() const { return is_dense && Tuning::Tiles::rows_per_column * view_.n_cols <= view_.n_rows; }
+  bool is_nearly_all(std::size_t n_columns) const {
+    return Tuning::Tiles::nearly_all * static_cast<double>(n_candidates) <= static_cast<double>(n_columns);
   }
 
   bool has_given_blocks() const { return options_.n_blocks != 0 || options_.block_of != nullptr; }
@@ -193,6 +206,8 @@ class Solver final : public WorkingSet {
   // The support, unpenalised columns and the proposals of largest predicted decrease; truncated if there were more.
   void select() {
     n_violators = scan_.n_violators;
+    if (is_dense_and_tall() && is_nearly_all(scan_.support.size() + scan_.proposals.size()))
+      candidates_.propose_rest(rows_.theta, scan_);
     working_set_ = scan_.support;
     working_set_.insert(working_set_.end(), scan_.proposals.begin(), scan_.proposals.end());
     std::sort(working_set_.begin(), working_set_.end(),
@@ -206,16 +221,47 @@ class Solver final : public WorkingSet {
   void copy_columns() {
     list_columns();
     subproblem_.set_rows(view_.n_rows);
+    tiled_ = may_tile();
     const bool may_factorise = !truncated_ && !has_given_blocks();
     factorised_ = may_factorise && (use_cholesky_factor() || use_products());
     if (factorised_) {
       n_blocks = 1;
+      tiled_ = false;
       return;
     }
+    if (tiled_ && tile_original_columns()) return;
     scaled_columns_.choose_rows(rows_.root_curvature, pacing_.dropped_share());
     subproblem_.set_rows(scaled_columns_.n_rows());
-    n_blocks = subproblem_.arrange(options_.block_of, options_.n_blocks);
+    n_blocks = subproblem_.arrange(options_.block_of, tiled_ ? 1 : options_.n_blocks);
     scaled_columns_.fill(subproblem_, rows_.root_curvature);
+    if (!tiled_) return;
+    for (SubproblemColumn& column : subproblem_.columns) column.values = subproblem_.values() + column.start;
+    subproblem_.use_tiles(1.0);
+  }
+
+  // Whether the columns are dense and few beside the rows: sweeps then go by tiles.
+  bool may_tile() const {
+    const auto m = static_cast<std::int64_t>(subproblem_.columns.size());
+    return !has_given_blocks() && Tuning::Tiles::rows_per_column * m <= view_.n_rows &&
+           std::all_of(subproblem_.columns.begin(), subproblem_.columns.end(),
+                       [](const SubproblemColumn& column) { return column.dense; });
+  }
+
+  // Squared loss, rows of equal weight: the matrix itself is the scaled copy but for a factor.
+  bool tile_original_columns() {
+    if constexpr (std::is_same_v<View, DenseView<float>>) {
+      auto& columns = subproblem_.columns;
+      if (!is_quadratic_ || problem_.row_weights != nullptr) return false;
+      if (std::any_of(columns.begin(), columns.end(), [](const auto& column) { return column.centre != 0; }))
+        return false;
+      if (problem_.fit_intercept) ones_.resize(static_cast<std::size_t>(view_.n_rows), 1.0F);
+      for (SubproblemColumn& column : columns)
+        column.values = column.feature < 0 ? ones_.data() : view_.data + view_.start(column.feature);
+      subproblem_.use_tiles(1 / std::sqrt(static_cast<double>(view_.n_rows)));
+      n_blocks = 1;
+      return true;
+    }
+    return false;
   }
 
   void list_columns() {
@@ -249,7 +295,7 @@ class Solver final : public WorkingSet {
 
   bool use_cholesky_factor() {
     return subproblem_.use_cholesky_factor(
-        pacing_.expected_passes(), is_quadratic_,
+        tiled_ ? Tuning::Tiles::passes_per_sweep * expected_sweeps_ : pacing_.expected_passes(), is_quadratic_,
         [&](std::int32_t feature, std::int64_t first, std::int64_t count, float* out) {
           scaled_columns_.read(feature, rows_.root_curvature, first, count, out);
         });
@@ -282,6 +328,7 @@ class Solver final : public WorkingSet {
   double solve_subproblem(Clock& clock) {
     using T = Tuning::Pacing;
     subproblem_.reset();
+    if (tiled_) return sweep_tiles();
     double total = 0;
     if (truncated_) {
       for (int k = 0; k < T::truncated_sweeps && !team_.poll(); ++k) total += subproblem_.sweep(k > 0);
@@ -305,13 +352,55 @@ class Solver final : public WorkingSet {
     return total;
   }
 
+  // The same by sweeps over tiles; returns what is left to gain by the last of them. What they took decides whether a
+  // Gram matrix would be better next time; that of the squared loss serves all subproblems to come, so all sweeps so
+  // far count.
+  double sweep_tiles() {
+    using T = Tuning::Tiles;
+    // Where hardly a column of the squared loss is missing, the subproblem is the problem.
+    const bool is_all = is_quadratic_ && is_nearly_all(subproblem_.columns.size());
+    const double stop = is_all ? T::finest_stop : is_quadratic_ ? T::stop_quadratic : T::stop;
+    const double negligible = is_all ? 0.0 : pacing_.negligible_decrease(enough);
+    double total = 0, gained = 0;
+    int k = 0;
+    for (bool done = false; !done && k < T::max_sweeps && !team_.poll(); ++k) {
+      gained = subproblem_.sweep(k % T::full_period != 0);
+      total += gained;
+      done = k > 0 && (gained <= std::max(stop * total, negligible) ||
+                       (is_quadratic_ && provable_gap(total) <= T::share_of_gap * enough));
+    }
+    if (is_quadratic_) expected_sweeps_ += k;
+    else expected_sweeps_ = std::max(T::first_sweeps, static_cast<double>(k));
+    return is_quadratic_ ? gained : total;  // the step brings what the squared loss promises: the rest is what counts
+  }
+
+  // The gap that the points of a squared loss prove, if their θ is scaled until it keeps the constraints: the dual
+  // value is a parabola along θ, whose slope is the penalty and whose curvature the loss.
+  double provable_gap(double gained) const {
+    const double size = size_of_points(), excess = subproblem_.largest_excess(), shorter = excess / (1 + excess);
+    return shorter * size + shorter * shorter * std::max(objective - gained - size, 0.0);
+  }
+
+  // The L1 penalty at the subproblem's points.
+  double size_of_points() const {
+    double size = 0;
+    for (const SubproblemColumn& column : subproblem_.columns) size += column.penalty.l1 * std::fabs(column.point);
+    return size;
+  }
+
   // Solves the subproblem until its dual point keeps the constraints well enough for a proof.
   void polish(Clock& clock) {
     using T = Tuning::Pacing;
-    double size = 0;
-    for (const SubproblemColumn& column : subproblem_.columns) size += column.penalty.l1 * std::fabs(column.point);
+    const double size = size_of_points();
     const double accuracy =  // `enough` may be 0 as well
         size > 0 ? std::max(T::polish_share * enough / size, T::finest_polish) : T::finest_polish;
+    if (tiled_) {
+      clock.next(Phase::sweeps);
+      for (int k = 0; k < Tuning::Tiles::max_polish_sweeps && subproblem_.largest_excess() > accuracy; ++k) {
+        if (team_.poll() || !(subproblem_.sweep(false) > 0)) break;
+      }
+      return;
+    }
     const std::int64_t until =
         subproblem_.cg_iterations + pacing_.max_polish_iterations(subproblem_.cg_iterations - n_cg);
     while (!team_.poll()) {
@@ -393,7 +482,10 @@ class Solver final : public WorkingSet {
   std::vector<double> dual_candidate_;
   bool scan_is_stale_ = false;  // scan_ does not hold the gradients at θ
   bool truncated_ = false;      // the working set could not take all proposals
-  bool factorised_ = false;     // the subproblem is a Cholesky factor or made of products: cheap to touch
+  bool tiled_ = false;          // sweeps of the subproblem go by tiles
+  double expected_sweeps_ = Tuning::Tiles::first_sweeps;
+  std::vector<float> ones_;  // the intercept's column
+  bool factorised_ = false;  // the subproblem is a Cholesky factor or made of products: cheap to touch
 };
 
 }  // namespace
