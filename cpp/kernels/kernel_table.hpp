@@ -34,6 +34,7 @@ constexpr ViewKernels<DenseView<T>> dense_kernels{
 template <class T>
 constexpr ValueKernels<T> value_kernels{
     .squared_norm = squared_norm_loop<T>,
+    .sum = value_sum_loop<T>,
     .all_finite = all_finite_loop<T>,
     .block_dot = block_dot_loop<T>,
     .scale = scale_loop<T>,

@@ -90,6 +90,7 @@ struct ViewKernels {
 template <class T>
 struct ValueKernels {
   double (*squared_norm)(const T* x, std::int64_t n);
+  double (*sum)(const T* x, std::int64_t n);
   bool (*all_finite)(const T* x, std::int64_t n);
   // out_c = Σ x_k·block[16·at_k + c] for 16 columns c, which stand side by side.
   void (*block_dot)(const std::int32_t* at, const T* x, std::int64_t n, const float* block, float* out);

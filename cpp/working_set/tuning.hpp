@@ -122,6 +122,8 @@ struct Tuning {
     // Sweeps that a subproblem is expected to take before any has been seen, and how long one takes in units of the
     // passes that a Gram matrix saves.
     static constexpr double first_sweeps = 6, passes_per_sweep = 0.5;
+    // What setting up takes, in sweeps: products within tiles, and a copy of the columns where one is needed.
+    static constexpr double set_up = 1, set_up_copy = 4;
   };
 
   // kept_products.hpp: products of sparse columns along a path of the squared loss.
@@ -200,6 +202,10 @@ struct Tuning {
     static constexpr int cg_iterations = 25, cg_iterations_fine = 50;
     // Cycles end when one adds less than this part of all (with a factor: factor_stop).
     static constexpr double cycle_stop = 0.1;
+    // The factor of a squared loss is solved to 1e-6 where that costs less than a pass over the rows: up to n/60
+    // columns.
+    static constexpr std::int64_t exact_rows = 60;
+    static constexpr double exact_stop = 1e-6;
     // Sweeps over a working set that had to be truncated (it will change anyway), and those that replace a direction
     // of conjugate gradients that failed.
     static constexpr int truncated_sweeps = 3, fallback_sweeps = 3;
