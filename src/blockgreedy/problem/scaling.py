@@ -166,7 +166,8 @@ class Scaling:
     """A problem and the inner problem that is solved in its place; takes points from one to the other."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+        # a copy, for the problem keeps its scaling: in a circle the matrix would stay in memory until it is found
+        problem = self._problem = problem.copied("scaling")
         self.units: ColumnUnits = problem.column_units
         self._shift, self._exponent = 0.0, 0  # of the target
         self._offset_shift = 0.0  # of a classifier's offset
@@ -244,7 +245,7 @@ class Scaling:
             return _Identity(problem)
         other = object.__new__(Scaling)
         other.__dict__.update(self.__dict__)
-        other._problem = problem
+        other._problem = problem.copied("scaling")
         other.inner = self.inner.with_alpha(self.alpha_in(problem.alpha), problem.l2)
         return other
 
@@ -352,7 +353,7 @@ class _Identity(Scaling):
     """Of an inner problem: there is nothing more to scale."""
 
     def __init__(self, problem: Problem) -> None:
-        self._problem = self.inner = problem
+        self._problem = self.inner = problem.copied("scaling")
         self.units, self.is_identity = problem.column_units, True
         self._shift, self._exponent, self._offset_shift = 0.0, 0, 0.0
         self._exponents, self._common = None, 0
