@@ -22,7 +22,7 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
-from blockgreedy.problem.columns import column_norms, combined_exactly
+from blockgreedy.problem.columns import column_norms, combined_by_parts, combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.design import Design
 from blockgreedy.problem.losses import make_loss
@@ -278,12 +278,16 @@ class Problem:
         return self._predictions(arguments.point("w", w, self.n_features), self._intercept(intercept))
 
     def _predictions(self, w: Array, intercept: float) -> Array:
-        features = np.flatnonzero(w)  # the product with all columns would copy a float32 matrix to float64
-        columns = self.design.take(features)
-        predictions = np.asarray(columns @ w[features], dtype=np.float64)
+        features = np.flatnonzero(w)
+        if self.design.is_sparse:
+            columns = self.design.take(features)
+            predictions = np.asarray(columns @ w[features], dtype=np.float64)
+            size = float(np.sum(np.abs(w[features]) * column_norms(columns)))
+        else:
+            predictions, size = combined_by_parts(self.design.columns, features, w[features])
         predictions += intercept
-        if np.sum(np.abs(w[features]) * column_norms(columns)) > 100 * np.sqrt(np.sum(predictions**2)):
-            predictions = combined_exactly(columns, w[features], intercept)  # columns that nearly cancel
+        if size > 100 * np.sqrt(np.sum(predictions**2)):  # columns that nearly cancel
+            predictions = combined_exactly(self.design.take(features), w[features], intercept)
         if self.offset is not None:
             predictions += self.offset
         return predictions
