@@ -322,6 +322,12 @@ class Problem:
         proves nothing and the gap is inf. None: the loss derivatives at w, scaled to be feasible; close to the
         solution this gives a much larger gap than the dual point of a ``Solution``.
         """
+        return self.objective_and_gap(w, intercept, dual)[1]
+
+    def objective_and_gap(
+        self, w: ArrayLike, intercept: float = 0.0, dual: ArrayLike | None = None
+    ) -> tuple[float, float]:
+        """``objective`` and ``duality_gap`` of one evaluation."""
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
         if dual is None:
@@ -329,7 +335,7 @@ class Problem:
         else:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
             value = dual_value(inner, theta, NumpyPasses(inner))
-        return self.scaling.value_out(objective - value)
+        return self.scaling.value_out(objective), self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:
         """The intercept that minimises the objective for these weights; 0 for a problem without intercept."""
