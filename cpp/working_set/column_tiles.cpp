@@ -84,7 +84,7 @@ void ColumnTiles::read_gradients(const std::vector<SubproblemColumn>& columns, s
   const RowSlices& slices = rows_.slices();
   partial_.resize(count * static_cast<std::size_t>(slices.count()));
   const auto n_moved = static_cast<std::int64_t>(moved_.size()), n_read = static_cast<std::int64_t>(count);
-  team_.for_work(slices.count(), (n_moved + n_read) * n_rows_, [&](std::int64_t slice) {
+  team_.for_work(slices.count(), (n_moved + n_read) * n_rows_ / T::entries_per_nonzero, [&](std::int64_t slice) {
     const std::int64_t begin = slices.begin(slice), length = slices.end(slice) - begin;
     std::array<const float*, T::width> z;
     if (n_moved > 0) {
@@ -142,7 +142,7 @@ void ColumnTiles::descend(std::vector<SubproblemColumn>& columns, const Tile& ti
 void ColumnTiles::add_steps(std::vector<float>& Zd) {
   const RowSlices& slices = rows_.slices();
   const auto count = static_cast<std::int64_t>(moved_.size());
-  team_.for_work(slices.count(), count * n_rows_, [&](std::int64_t slice) {
+  team_.for_work(slices.count(), count * n_rows_ / T::entries_per_nonzero, [&](std::int64_t slice) {
     const std::int64_t begin = slices.begin(slice);
     std::array<const float*, T::width> z;
     for (std::int64_t k = 0; k < count; ++k) z[k] = moved_[k] + begin;

@@ -109,6 +109,8 @@ struct Tuning {
     // Rounds of coordinate descent inside of a tile, while one brings more than 5 % of the first.
     static constexpr int max_rounds = 4;
     static constexpr double worthwhile = 0.05;
+    // A dense entry takes an eighth of the time of a nonzero, by which jobs are judged worth sharing.
+    static constexpr std::int64_t entries_per_nonzero = 8;
     // Used for up to n/2 columns; with more of them conjugate gradients need fewer passes.
     static constexpr std::int64_t rows_per_column = 2;
     // Every other sweep passes over the support alone.

@@ -270,8 +270,8 @@ class Solver final : public WorkingSet {
   }
 
   // The same by sweeps over tiles; returns what is left to gain by the last of them. What they took decides whether a
-  // Gram matrix would be better next time; that of the squared loss serves all subproblems to come, so all sweeps so
-  // far count.
+  // Gram matrix would be better next time; that of the squared loss serves all subproblems to come, so all sweeps
+  // beyond what was expected count.
   double sweep_tiles() {
     using T = Tuning::Tiles;
     // Where hardly a column of the squared loss is missing, the subproblem is the problem.
@@ -286,7 +286,7 @@ class Solver final : public WorkingSet {
       done = k > 0 && (gained <= std::max(stop * total, negligible) ||
                        (is_quadratic_ && provable_gap(total) <= T::share_of_gap * enough));
     }
-    if (is_quadratic_) expected_sweeps_ += k;
+    if (is_quadratic_) expected_sweeps_ += std::max(k - T::first_sweeps, 0.0);
     else expected_sweeps_ = std::max(T::first_sweeps, static_cast<double>(k));
     return is_quadratic_ ? gained : total;  // the step brings what the squared loss promises: the rest is what counts
   }
@@ -315,6 +315,7 @@ class Solver final : public WorkingSet {
       clock.next(Phase::sweeps);
       for (int k = 0; k < Tuning::Tiles::max_polish_sweeps && subproblem_.largest_excess() > accuracy; ++k) {
         if (team_.poll() || !(subproblem_.sweep(false) > 0)) break;
+        ++expected_sweeps_;
       }
       return;
     }
