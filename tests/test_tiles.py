@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import blockgreedy as bg
-from blockgreedy.problem.columns import combined_by_parts
+from blockgreedy.problem.design import Design, combined
 from blockgreedy.problem.losses import LOSSES as LOSS_TYPES
 from blockgreedy.problem.passes import copied_columns
 from conftest import LOSSES
@@ -114,7 +114,7 @@ def test_predictions_by_parts_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     X, w = np.asfortranarray(rng.standard_normal((300, 2000)).astype(np.float32)), rng.standard_normal(1000)
     features = np.arange(0, 2000, 2)
-    total, size = combined_by_parts(X, features, w)
+    total, size = combined(Design.of(X), features, w)
     own = X[:, features].astype(np.float64)
     assert total == pytest.approx(own @ w, rel=1e-12, abs=1e-11)
     assert size == pytest.approx(float(np.abs(w) @ np.linalg.norm(own, axis=0)))

@@ -40,6 +40,12 @@ struct LayoutPlan {
 };
 
 template <class View>
+bool is_large_and_dense(const View& view) {
+  constexpr bool is_sparse = requires { view.indices; };
+  return !is_sparse && view.n_nonzeros() >= Tuning::Tiles::min_entries;
+}
+
+template <class View>
 class ColumnLayout {
  public:
   ColumnLayout(const View& view, const CoreProblem& problem, const WorkingSetOptions& options, RowState& rows,
@@ -106,13 +112,11 @@ class ColumnLayout {
   }
 
  private:
-  static constexpr bool is_dense = !requires(View view) { view.indices; };
-
   bool has_given_blocks() const { return options_.n_blocks != 0 || options_.block_of != nullptr; }
 
   bool may_tile() const {
     const auto m = static_cast<std::int64_t>(subproblem_.columns.size());
-    return is_dense && !has_given_blocks() && Tuning::Tiles::rows_per_column * m <= view_.n_rows;
+    return is_large_and_dense(view_) && !has_given_blocks() && Tuning::Tiles::rows_per_column * m <= view_.n_rows;
   }
 
   // Squared loss, rows of equal weight: the matrix is the scaled copy but for a factor.

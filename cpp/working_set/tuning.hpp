@@ -111,8 +111,9 @@ struct Tuning {
     static constexpr double worthwhile = 0.05;
     // A dense entry takes an eighth of the time of a nonzero, by which jobs are judged worth sharing.
     static constexpr std::int64_t entries_per_nonzero = 8;
-    // Used for up to n/2 columns; with more of them conjugate gradients need fewer passes.
-    static constexpr std::int64_t rows_per_column = 2;
+    // Used for up to n/2 columns; with more of them conjugate gradients need fewer passes. Not for matrices so small
+    // that fixed costs decide.
+    static constexpr std::int64_t rows_per_column = 2, min_entries = 50000;
     // Every other sweep passes over the support alone.
     static constexpr int full_period = 2;
     // Sweeps end when one brings less than this part of all (the model of a loss that is not quadratic is not worth

@@ -196,7 +196,9 @@ class Solver final : public WorkingSet {
     return std::max(Tuning::Screening::min_proposals, Tuning::Screening::proposals_per_support * support.size());
   }
 
-  bool is_dense_and_tall() const { return is_dense && Tuning::Tiles::rows_per_column * view_.n_cols <= view_.n_rows; }
+  bool is_dense_and_tall() const {
+    return is_large_and_dense(view_) && Tuning::Tiles::rows_per_column * view_.n_cols <= view_.n_rows;
+  }
   bool is_nearly_all(std::size_t n_columns) const {
     return Tuning::Tiles::nearly_all * static_cast<double>(n_candidates) <= static_cast<double>(n_columns);
   }
@@ -248,7 +250,7 @@ class Solver final : public WorkingSet {
     const double negligible = pacing_.negligible_decrease(enough);
     const std::int64_t touched_before = subproblem_.nonzeros_touched;
     const std::int64_t least_work = candidates_.last_touched + T::min_passes * subproblem_.n_nonzeros();
-    const bool exactly = is_dense && is_quadratic_ && is_short() &&
+    const bool exactly = is_large_and_dense(view_) && is_quadratic_ && is_short() &&
                          T::exact_rows * static_cast<std::int64_t>(subproblem_.columns.size()) <= view_.n_rows;
     const double cg_stop = exactly ? T::exact_stop : pacing_.cg_stop(is_short());
     const double cycle_stop = exactly ? T::exact_stop : Pacing::cycle_stop(is_short());

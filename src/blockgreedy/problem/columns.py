@@ -18,7 +18,6 @@ Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the 
 
 _MAX_ROWS = 2**31 - 1
 _MAX_POINTER = 2**63 - 1
-_CACHED = 2**17  # numbers
 
 
 def as_columns(X: Any, n_threads: int | None = None) -> Columns:
@@ -116,20 +115,6 @@ def without_stored_zeros(columns: Columns) -> Columns:
     csc.eliminate_zeros()
     csc.indices = csc.indices.astype(np.int32, copy=False)  # copy() gives indices the type of indptr
     return csc
-
-
-def combined_by_parts(columns: NDArray[Any], features: Any, w: NDArray[np.float64]) -> tuple[Any, float]:
-    """columns[:, features] @ w of a dense array, and Σ|w_j|‖x_j‖.
-
-    A few columns at a time, which stay in the cache: all of them in float64 at once would be a second matrix.
-    """
-    total, size, width = np.zeros(columns.shape[0]), 0.0, max(1, _CACHED // columns.shape[0])
-    for first in range(0, len(features), width):
-        part = slice(first, first + width)
-        own = np.asarray(columns[:, features[part]], dtype=np.float64)
-        total += own @ w[part]
-        size += float(np.sum(np.abs(w[part]) * np.sqrt(np.einsum("ij,ij->j", own, own))))
-    return total, size
 
 
 def combined_exactly(columns: Columns, w: NDArray[np.float64], start: float) -> NDArray[np.float64]:

@@ -22,9 +22,9 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
-from blockgreedy.problem.columns import column_norms, combined_by_parts, combined_exactly
+from blockgreedy.problem.columns import combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
-from blockgreedy.problem.design import Design
+from blockgreedy.problem.design import Design, combined
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
@@ -279,12 +279,7 @@ class Problem:
 
     def _predictions(self, w: Array, intercept: float) -> Array:
         features = np.flatnonzero(w)
-        if self.design.is_sparse:
-            columns = self.design.take(features)
-            predictions = np.asarray(columns @ w[features], dtype=np.float64)
-            size = float(np.sum(np.abs(w[features]) * column_norms(columns)))
-        else:
-            predictions, size = combined_by_parts(self.design.columns, features, w[features])
+        predictions, size = combined(self.design, features, w[features])
         predictions += intercept
         if size > 100 * np.sqrt(np.sum(predictions**2)):  # columns that nearly cancel
             predictions = combined_exactly(self.design.take(features), w[features], intercept)
@@ -324,9 +319,7 @@ class Problem:
         """
         return self.objective_and_gap(w, intercept, dual)[1]
 
-    def objective_and_gap(
-        self, w: ArrayLike, intercept: float = 0.0, dual: ArrayLike | None = None
-    ) -> tuple[float, float]:
+    def objective_and_gap(self, w: ArrayLike, intercept: float, dual: ArrayLike | None) -> tuple[float, float]:
         """``objective`` and ``duality_gap`` of one evaluation."""
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
