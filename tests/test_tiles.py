@@ -136,3 +136,15 @@ def test_a_solved_problem_leaves_memory_at_once(far):
         assert [it() for it in alive] == [None, None]
     finally:
         gc.enable()
+
+
+def test_the_inner_problem_judges_points_as_the_problem_does():
+    """Columns of very different sizes are rescaled; penalty weights and bounds of the inner problem with them."""
+    rng = np.random.default_rng(0)
+    X = np.asfortranarray(rng.standard_normal((50, 4)) * [1e9, 1.0, 1e-9, 1e3])
+    problem = bg.Problem(X, rng.standard_normal(50), alpha=0.1, lower=-1.0)
+    problem.rescale_columns()
+    w = np.array([1e-10, 0.5, -0.5, 1e-4])
+    inner = problem.scaling.inner
+    assert inner is not problem
+    assert inner.objective(problem.scaling.coef_in(w)) == pytest.approx(problem.objective(w), rel=1e-12)

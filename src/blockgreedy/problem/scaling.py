@@ -223,7 +223,6 @@ class Scaling:
         inner.column_units = ColumnUnits(inner.design, False)
         inner.loss = problem.loss.scaled(math.ldexp(1.0, -self._exponent))
         inner.alpha = self.alpha_in(problem.alpha)  # l2 is all in its weights
-        inner.__dict__["scaling"] = _Identity(inner)
         if self._exponents is not None:
             by = self._common - self._exponents
             u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights
@@ -237,6 +236,7 @@ class Scaling:
             if not np.all(np.isinf(bound) | (bound == 0)):
                 bound = np.broadcast_to(bound, problem.n_features)
                 setattr(inner, name, np.ascontiguousarray(np.ldexp(bound, self._weight_exponents(slice(None)))))
+        inner.__dict__["scaling"] = _Identity(inner)  # a copy: when all is set
         return inner
 
     def with_alpha(self, problem: Problem) -> Scaling:
