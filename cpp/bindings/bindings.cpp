@@ -1,6 +1,7 @@
 // The module: matrices, the single functions that tests evaluate, and what the other bindings_*.cpp add. No other
 // part of the core knows Python.
 #include "bindings/bindings.hpp"
+#include "base/dense_columns.hpp"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -28,6 +29,19 @@ template <class T>
 PyMatrix hold_dense(Columns<T> x) {
   return {DenseView<T>{static_cast<std::int64_t>(x.shape(0)), static_cast<std::int64_t>(x.shape(1)), x.data()},
           {nb::cast(x)}};
+}
+
+template <class T>
+void copy_dense(nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> rows,
+                nb::ndarray<T, nb::ndim<2>, nb::f_contig, nb::device::cpu> columns, int n_threads) {
+  for (std::size_t axis : {0, 1})
+    check_size("columns", columns.shape(axis), static_cast<std::int64_t>(rows.shape(axis)));
+  const T* from = rows.data();
+  T* to = columns.data();
+  const auto n_rows = static_cast<std::int64_t>(rows.shape(0)), n_cols = static_cast<std::int64_t>(rows.shape(1));
+  nb::gil_scoped_release release;
+  ThreadTeam team(n_threads);
+  copy_columns(from, n_rows, n_cols, to, team);
 }
 
 std::string find_fault(const PyMatrix& matrix, int n_threads) {
@@ -77,6 +91,9 @@ void bind_matrix(nb::module_& m) {
         "data"_a.noconvert());
   m.def("dense", &hold_dense<float>, "x"_a.noconvert());
   m.def("dense", &hold_dense<double>, "x"_a.noconvert());
+  m.def("copy_dense", &copy_dense<float>, "rows"_a.noconvert(), "columns"_a.noconvert(), "n_threads"_a);
+  m.def("copy_dense", &copy_dense<double>, "rows"_a.noconvert(), "columns"_a.noconvert(), "n_threads"_a,
+        "Copies an array that stands row after row into one that stands column after column.");
   m.def("find_fault", &find_fault, "matrix"_a, "n_threads"_a,
         "\"\" for a sound matrix, else one of indptr, range, unsorted, finite.");
 }

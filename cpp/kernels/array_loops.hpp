@@ -2,15 +2,37 @@
 #pragma once
 
 #include "kernels/kernels.hpp"
+#include "kernels/registers.hpp"
 
 namespace blockgreedy {
 namespace {
 
 template <class T>
 double squared_norm_loop(const T* x, std::int64_t n) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  Doubles sums[4] = {};  // an addition to a single one would wait for the one before
+  std::int64_t i = 0;
+  for (; i + 4 * n_doubles <= n; i += 4 * n_doubles) {
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) {
+      const Doubles v = load_doubles(x + i + k * n_doubles);
+      sums[k] += v * v;
+    }
+  }
+  double sum = add_up_doubles((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+  return sum;
+}
+
+template <class T>
+double value_sum_loop(const T* x, std::int64_t n) {
+  Doubles sums[4] = {};
+  std::int64_t i = 0;
+  for (; i + 4 * n_doubles <= n; i += 4 * n_doubles) {
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) sums[k] += load_doubles(x + i + k * n_doubles);
+  }
+  double sum = add_up_doubles((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  for (; i < n; ++i) sum += static_cast<double>(x[i]);
   return sum;
 }
 

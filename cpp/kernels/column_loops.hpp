@@ -68,12 +68,69 @@ void csc_dots(const CscView<T>& view, const std::int32_t* columns, std::int64_t 
   }
 }
 
+// Products of `width` dense columns with r, which is read once for all of them. Two sums for each column, since an
+// addition waits for the one before; they are the same for any width.
+template <class T, std::int64_t width>
+BLOCKGREEDY_INLINE void dense_dots_together(const T* const* x, std::int64_t n, const double* r, double* out) {
+  Doubles even[width] = {}, odd[width] = {};
+  std::int64_t i = 0;
+  for (; i + 2 * n_doubles <= n; i += 2 * n_doubles) {
+    const Doubles first = load_doubles(r + i), second = load_doubles(r + i + n_doubles);
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < width; ++k) {
+      even[k] += load_doubles(x[k] + i) * first;
+      odd[k] += load_doubles(x[k] + i + n_doubles) * second;
+    }
+  }
+  for (std::int64_t k = 0; k < width; ++k) {
+    out[k] = add_up_doubles(even[k] + odd[k]);
+    for (std::int64_t rest = i; rest < n; ++rest) out[k] += static_cast<double>(x[k][rest]) * r[rest];
+  }
+}
+
 template <class T>
 void dense_dots(const DenseView<T>& view, const std::int32_t* columns, std::int64_t first, std::int64_t count,
                 const double* r, double* out) {
-  for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t j = columns ? columns[first + k] : first + k;
-    out[k] = dense_dot(view.data + j * view.n_rows, view.n_rows, r);
+  constexpr std::int64_t width = 4;
+  const T* x[width];
+  std::int64_t k = 0;
+  for (; k + width <= count; k += width) {
+    for (std::int64_t c = 0; c < width; ++c)
+      x[c] = view.data + view.start(columns ? columns[first + k + c] : first + k + c);
+    dense_dots_together<T, width>(x, view.n_rows, r, out + k);
+  }
+  for (; k < count; ++k) {
+    x[0] = view.data + view.start(columns ? columns[first + k] : first + k);
+    dense_dots_together<T, 1>(x, view.n_rows, r, out + k);
+  }
+}
+
+// out += Σ coefficient·x over dense columns, eight at a time, so that `out` is read and written once for these.
+template <class T>
+void combine_loop(const T* const* x, const double* coefficients, std::int64_t count, std::int64_t n, double* out) {
+  constexpr std::int64_t width = 8;
+  std::int64_t k = 0;
+  for (; k + width <= count; k += width) {
+    std::int64_t i = 0;
+    for (; i + n_doubles <= n; i += n_doubles) {
+      Doubles even = load_doubles(out + i), odd = {};
+#pragma GCC unroll 4
+      for (std::int64_t c = 0; c < width; c += 2) {
+        even += coefficients[k + c] * load_doubles(x[k + c] + i);
+        odd += coefficients[k + c + 1] * load_doubles(x[k + c + 1] + i);
+      }
+      even += odd;
+      __builtin_memcpy(out + i, &even, sizeof even);
+    }
+    for (; i < n; ++i) {
+      for (std::int64_t c = 0; c < width; ++c) out[i] += coefficients[k + c] * static_cast<double>(x[k + c][i]);
+    }
+  }
+  for (; k < count; ++k) {
+    const double coefficient = coefficients[k];
+    const T* own = x[k];
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) out[i] += coefficient * static_cast<double>(own[i]);
   }
 }
 
@@ -123,15 +180,39 @@ void csc_sums(const CscView<T>& view, const std::int32_t* columns, std::int64_t 
   }
 }
 
-template <class T, bool weighted>
-BLOCKGREEDY_INLINE ColumnSums dense_column_sums(const T* x, std::int64_t n, const double* r, const double* weights) {
+template <class T>
+ColumnSums dense_column_sums(const T* x, std::int64_t n, const double* r) {
+  Doubles product[2] = {}, magnitude[2] = {}, squares[2] = {};
+  std::int64_t i = 0;
+  for (; i + 2 * n_doubles <= n; i += 2 * n_doubles) {
+#pragma GCC unroll 2
+    for (std::int64_t k = 0; k < 2; ++k) {
+      const Doubles v = load_doubles(x + i + k * n_doubles);
+      product[k] += v * load_doubles(r + i + k * n_doubles);
+      squares[k] += v * v;
+      magnitude[k] += magnitude_of(v);
+    }
+  }
+  ColumnSums sums{add_up_doubles(product[0] + product[1]), add_up_doubles(magnitude[0] + magnitude[1]),
+                  add_up_doubles(squares[0] + squares[1])};
+  for (; i < n; ++i) {
+    const double v = static_cast<double>(x[i]);
+    sums.product += v * r[i];
+    sums.squares += v * v;
+    sums.magnitude += __builtin_fabs(v);
+  }
+  return sums;
+}
+
+template <class T>
+ColumnSums weighted_column_sums(const T* x, std::int64_t n, const double* r, const double* weights) {
   double product = 0, magnitude = 0, squares = 0;
 #pragma omp simd reduction(+ : product, magnitude, squares)
   for (std::int64_t i = 0; i < n; ++i) {
     const double v = static_cast<double>(x[i]);
     product += v * r[i];
-    squares += !weighted || weights[i] != 0 ? v * v : 0.0;
-    magnitude += __builtin_fabs(v) * (weighted ? weights[i] : 1.0);
+    squares += weights[i] != 0 ? v * v : 0.0;
+    magnitude += __builtin_fabs(v) * weights[i];
   }
   return {product, magnitude, squares};
 }
@@ -141,8 +222,7 @@ void dense_sums(const DenseView<T>& view, const std::int32_t* columns, std::int6
                 const double* weights, ColumnSums* out) {
   for (std::int64_t k = 0; k < count; ++k) {
     const T* x = view.data + view.start(columns[k]);
-    out[k] = weights ? dense_column_sums<T, true>(x, view.n_rows, r, weights)
-                     : dense_column_sums<T, false>(x, view.n_rows, r, weights);
+    out[k] = weights ? weighted_column_sums(x, view.n_rows, r, weights) : dense_column_sums(x, view.n_rows, r);
   }
 }
 

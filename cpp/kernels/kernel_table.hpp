@@ -12,6 +12,7 @@
 #include "kernels/scaling_loops.hpp"
 #include "kernels/signature_loops.hpp"
 #include "kernels/threshold_loops.hpp"
+#include "kernels/tile_loops.hpp"
 
 namespace blockgreedy {
 namespace {
@@ -33,11 +34,13 @@ constexpr ViewKernels<DenseView<T>> dense_kernels{
 template <class T>
 constexpr ValueKernels<T> value_kernels{
     .squared_norm = squared_norm_loop<T>,
+    .sum = value_sum_loop<T>,
     .all_finite = all_finite_loop<T>,
     .largest_magnitude = largest_magnitude_loop<T>,
     .block_dot = block_dot_loop<T>,
     .scale = scale_loop<T>,
     .pick = pick_loop<T>,
+    .combine = combine_loop<T>,
     .fold = fold_loop<T>,
 };
 
@@ -65,6 +68,9 @@ const Kernels BLOCKGREEDY_TABLE = {
     .float_dense_dot = float_dense_dot_loop,
     .float_dense_axpy = float_dense_axpy_loop,
     .float_subtract = float_subtract_loop,
+    .tile_dots = tile_dots_loop,
+    .tile_axpy = tile_axpy_loop,
+    .tile_gram = tile_gram_loop,
     .float_gram = float_gram_loop,
 };
 

@@ -90,6 +90,7 @@ struct ViewKernels {
 template <class T>
 struct ValueKernels {
   double (*squared_norm)(const T* x, std::int64_t n);
+  double (*sum)(const T* x, std::int64_t n);
   bool (*all_finite)(const T* x, std::int64_t n);
   T (*largest_magnitude)(const T* x, std::int64_t n);
   // out_c = Σ x_k·block[16·at_k + c] for 16 columns c, which stand side by side.
@@ -99,6 +100,8 @@ struct ValueKernels {
   // The same for the rows whose bit is set in `keep` only; they are renumbered.
   KeptRows (*pick)(const std::int32_t* at, const T* x, std::int64_t n, const float* root, const std::int32_t* place,
                    const std::uint64_t* keep, std::int32_t* at_out, float* z);
+  // out += Σ_k coefficients_k·x_k, of dense columns with n entries each.
+  void (*combine)(const T* const* x, const double* coefficients, std::int64_t count, std::int64_t n, double* out);
   // sums[i % 256] += signs[i]·x[i]; returns Σ x.
   double (*fold)(const T* x, std::int64_t n, const double* signs, double* sums);
 };
@@ -138,6 +141,11 @@ struct Kernels {
   double (*float_dense_dot)(const float* a, const float* b, std::int64_t n);
   void (*float_dense_axpy)(const float* z, float step, float* v, std::int64_t n);
   void (*float_subtract)(float* a, const float* b, std::int64_t n);
+  // Of a few dense columns z_k with n entries: out_k = z_k·v; v += Σ steps_k·z_k; gram += their products, up to the
+  // diagonal, in rows of `count` numbers.
+  void (*tile_dots)(const float* const* z, std::int64_t count, std::int64_t n, const float* v, double* out);
+  void (*tile_axpy)(const float* const* z, const float* steps, std::int64_t count, std::int64_t n, float* v);
+  void (*tile_gram)(const float* const* z, std::int64_t count, std::int64_t n, double* gram);
   // gram += rowsᵀ·rows below the diagonal in rows from `first` on; some entries around these are changed as well.
   // There are `width` columns, a multiple of 32, in panels of 32: number (i, c) stands at c/32·panel_stride +
   // i·stride + c%32.

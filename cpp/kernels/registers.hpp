@@ -48,5 +48,33 @@ BLOCKGREEDY_INLINE void add_lanes(float* x, Lanes v) {
   __builtin_memcpy(x, &v, sizeof v);
 }
 
+// A register full of doubles, read from either type.
+constexpr std::int64_t n_doubles = n_lanes / 2;
+typedef double Doubles __attribute__((vector_size(n_doubles * sizeof(double))));
+typedef long long Words __attribute__((vector_size(n_doubles * sizeof(double))));
+BLOCKGREEDY_INLINE Doubles load_doubles(const double* x) {
+  Doubles v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+BLOCKGREEDY_INLINE Doubles load_doubles(const float* x) {
+  // not __builtin_convertvector, of which GCC 12 makes two conversions and a merge
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtps_pd(0xFF, _mm256_loadu_ps(x));
+#elif defined(__AVX2__)
+  return load4(x);
+#else
+  return Doubles{static_cast<double>(x[0]), static_cast<double>(x[1])};
+#endif
+}
+BLOCKGREEDY_INLINE Doubles magnitude_of(Doubles v) {
+  return reinterpret_cast<Doubles>(reinterpret_cast<Words>(v) & 0x7FFFFFFFFFFFFFFF);
+}
+BLOCKGREEDY_INLINE double add_up_doubles(Doubles v) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < n_doubles; ++k) sum += v[k];
+  return sum;
+}
+
 }  // namespace
 }  // namespace blockgreedy

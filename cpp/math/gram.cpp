@@ -16,6 +16,10 @@ constexpr double per_product = 0.025;
 constexpr double per_entry = 1.2;  // reading an entry and copying it into the panel
 constexpr double per_factor = 0.045;
 
+// The same where all columns are new and few enough to lie side by side in a cache, as they are.
+constexpr double per_product_of_short = 0.03, per_entry_of_short = 0.25;
+constexpr std::int64_t most_short = 128, short_run = 1024;
+
 constexpr std::int64_t few = 8;          // new columns that are multiplied one by one
 constexpr std::int64_t long_run = 1024;  // rows that are read at a time for them
 
@@ -46,10 +50,14 @@ double Gram::plan(const std::vector<std::int32_t>& features, std::int64_t n_rows
   const auto m = static_cast<double>(features.size()), old = static_cast<double>(n_known_);
   const auto all = static_cast<double>(n_columns());
   cost_ = per_factor * m * m * m / 6;
-  if (old < all)
+  if (is_short())
+    cost_ += static_cast<double>(n_rows) * all * (per_entry_of_short + per_product_of_short * 0.5 * all);
+  else if (old < all)
     cost_ += static_cast<double>(n_rows) * (per_entry * all + per_product * 0.5 * (all * all - old * old));
   return cost_;
 }
+
+bool Gram::is_short() const { return n_known_ == 0 && n_columns() <= most_short; }
 
 void Gram::factor(const Reader& read, float* out) {
   const std::int64_t m = n_columns();
@@ -65,7 +73,8 @@ void Gram::factor(const Reader& read, float* out) {
       Part& part = parts_[at];
       part.products.assign(size_ * size_, 0.0F);
       const std::int64_t begin = n_rows_ * at / n_parts, end = n_rows_ * (at + 1) / n_parts;
-      if (m - n_known_ <= few) add_few(read, begin, end, part);
+      if (is_short()) add_short(read, begin, end, part);
+      else if (m - n_known_ <= few) add_few(read, begin, end, part);
       else add_rows(read, begin, end, part);
     });
     gather();
@@ -90,6 +99,22 @@ void Gram::add_rows(const Reader& read, std::int64_t begin, std::int64_t end, Pa
       }
     }
     kernels().float_gram(part.rows.data(), count, 32, 32 * height, n_known_, size_, size_, part.products.data());
+  }
+}
+
+void Gram::add_short(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const {
+  const std::int64_t m = n_columns();
+  part.rows.resize(m * short_run);
+  std::array<const float*, most_short> z;
+  for (std::int64_t k = 0; k < m; ++k) z[k] = part.rows.data() + k * short_run;
+  std::vector<double> sums(m * m);
+  for (std::int64_t first = begin; first < end; first += short_run) {
+    const std::int64_t count = std::min(short_run, end - first);
+    for (std::int64_t k = 0; k < m; ++k) read(features_[k], first, count, part.rows.data() + k * short_run);
+    kernels().tile_gram(z.data(), m, count, sums.data());
+  }
+  for (std::int64_t k = 0; k < m; ++k) {
+    for (std::int64_t l = 0; l <= k; ++l) part.products[k * size_ + l] = static_cast<float>(sums[k * m + l]);
   }
 }
 

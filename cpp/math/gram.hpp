@@ -42,6 +42,8 @@ class Gram {
   };
   std::int64_t n_columns() const { return static_cast<std::int64_t>(features_.size()); }
   void add_rows(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const;
+  bool is_short() const;
+  void add_short(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const;
   void add_few(const Reader& read, std::int64_t begin, std::int64_t end, Part& part) const;
   void make_space();
   void gather();

@@ -114,6 +114,26 @@ class Candidates {
     });
   }
 
+  // Proposes the columns that keep their thresholds as well, but for aliases: where nearly all violate theirs, these
+  // will once the others have moved.
+  void propose_rest(const std::vector<double>& theta, ScanResult& result) {
+    for (std::int64_t part = 0; part < n_column_parts; ++part) {
+      for (std::int64_t k = begin_of(part); k < end_of(part); ++k) {
+        const std::int32_t j = feature(k);
+        if (bounds_.is_scanned_each_time(k) || repeated_.is_alias(j)) continue;
+        if (!repeated_.is_registered(j) && repeated_.add(j, false)) {
+          bounds_.store(k, infinity);
+          continue;
+        }
+        const double grad = column_dot(view_, j, theta.data());
+        result.proposals.push_back(
+            {j, static_cast<std::int32_t>(k), grad, bounds_.norm(k), -slack_at_zero(problem_.penalty.at(j), grad)});
+        bounds_.scan_each_time(k);
+        nonzeros_touched += view_.count(j);
+      }
+    }
+  }
+
   // Calls visit(part, j, ‖x_j‖, x_j·point) for every column that may violate its threshold at `point`; the others do
   // not. The reference stays.
   template <class Visit>

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "base/rows.hpp"
+#include "kernels/kernels.hpp"
 #include "math/core_problem.hpp"
 #include "working_set/tuning.hpp"
 
@@ -28,8 +30,10 @@ class ColumnCombination {
   void sum(const std::vector<Term>& terms, Base base, std::vector<double>& out) {
     std::int64_t work = 0;
     for (const Term& term : terms) work += view_.count(term.feature);
-    // On tall data private sums would cost more than finding the rows of a slice.
-    if (is_tall(view_.n_rows)) sum_by_rows(terms, work, base, out.data());
+    // On tall data private sums would cost more than finding the rows of a slice, which dense columns have for
+    // nothing.
+    if (is_tall(view_.n_rows) || (is_dense && rows_.slices().count() >= min_slices))
+      sum_by_rows(terms, work, base, out.data());
     else sum_by_columns(terms, work, base, out);
   }
 
@@ -50,17 +54,43 @@ class ColumnCombination {
   }
 
  private:
+  static constexpr bool is_dense = !requires(View view) { view.indices; };
+  static constexpr std::int64_t min_slices = 4;  // fewer would leave threads without work
+
   template <class Base>
   void sum_by_rows(const std::vector<Term>& terms, std::int64_t work, Base base, double* out) {
     team_.for_work(rows_.slices().count(), work + view_.n_rows, [&](std::int64_t slice) {
       const std::int64_t begin = rows_.slices().begin(slice), end = rows_.slices().end(slice);
       for (auto i = begin; i < end; ++i) out[i] = base(i);
-      for (const Term& term : terms) {
-        const double coefficient = term.coefficient;
-        view_.for_each_nonzero(term.feature, begin, end,
-                               [=](std::int32_t i, double x) { out[i] += coefficient * x; });
-      }
+      add(terms, 0, terms.size(), begin, end, out);
     });
+  }
+
+  // Adds terms first … last in rows begin … end.
+  void add(const std::vector<Term>& terms, std::size_t first, std::size_t last, std::int64_t begin, std::int64_t end,
+           double* out) const {
+    if constexpr (is_dense) {
+      constexpr std::size_t batch = 64;
+      std::array<const typename View::Value*, batch> x;
+      std::array<double, batch> coefficients;
+      for (; first < last; first += std::min(batch, last - first)) {
+        const std::size_t count = std::min(batch, last - first);
+        for (std::size_t k = 0; k < count; ++k) {
+          x[k] = view_.data + view_.start(terms[first + k].feature) + begin;
+          coefficients[k] = terms[first + k].coefficient;
+        }
+        kernels()
+            .of(view_.data)
+            .combine(x.data(), coefficients.data(), static_cast<std::int64_t>(count), end - begin, out + begin);
+      }
+    } else {
+      for (; first < last; ++first) {
+        const double coefficient = terms[first].coefficient;
+        const auto put = [=](std::int32_t i, double x) { out[i] += coefficient * x; };
+        if (begin == 0 && end == view_.n_rows) view_.for_each_nonzero(terms[first].feature, put);
+        else view_.for_each_nonzero(terms[first].feature, begin, end, put);
+      }
+    }
   }
 
   // Parts of the columns have private sums, which are added up by slices of rows.
@@ -78,10 +108,7 @@ class ColumnCombination {
       sum.resize(n);
       double* out = sum.data();
       for (std::size_t i = 0; i < n; ++i) out[i] = part == 0 ? base(i) : 0.0;
-      for (std::size_t k = cuts[at]; k < cuts[at + 1]; ++k) {
-        const double coefficient = terms[k].coefficient;
-        view_.for_each_nonzero(terms[k].feature, [=](std::int32_t i, double x) { out[i] += coefficient * x; });
-      }
+      add(terms, cuts[at], cuts[at + 1], 0, view_.n_rows, out);
     });
     if (n_parts == 1) return;
     team_.for_work(rows_.slices().count(), view_.n_rows * n_parts, [&](std::int64_t slice) {

@@ -32,12 +32,9 @@ class ScaledColumns {
     const auto known = centres_.find(feature);
     if (known != centres_.end()) return known->second;
     const auto n = static_cast<double>(view_.n_rows);
-    double sum = 0, squares = 0;
-    view_.for_each_nonzero(feature, [&](std::int32_t, double x) { sum += x; });
-    const double mean = sum / n;
-    view_.for_each_nonzero(feature, [&](std::int32_t, double x) { squares += (x - mean) * (x - mean); });
-    squares += (n - static_cast<double>(view_.count(feature))) * mean * mean;
-    const double kept = mean * mean * n > squares ? mean : 0.0;
+    const auto* x = view_.data + view_.start(feature);
+    const double mean = kernels().of(x).sum(x, view_.count(feature)) / n;
+    const double kept = 2 * mean * mean * n > column_squared_norm(view_, feature) ? mean : 0.0;
     centres_.emplace(feature, kept);
     return kept;
   }

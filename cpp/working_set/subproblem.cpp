@@ -45,12 +45,13 @@ std::int64_t Subproblem::arrange(const std::int32_t* block_of, std::int64_t n_bl
   if (capacity_ < n_nonzeros_) {
     capacity_ = n_nonzeros_ + n_nonzeros_ / T::growth_share;
     indices_.reset();  // first: nothing is carried over
-    values_.reset();
+    values_ = {};
     indices_.reset(new std::int32_t[capacity_]);
-    values_.reset(new float[capacity_]);
+    values_ = LargeArray<float>::unset(capacity_);
   }
-  z_ = values_.get();
+  z_ = values_.data();
   stride_ = 0;
+  is_tiled_ = false;
   return n_blocks;
 }
 
@@ -111,6 +112,7 @@ bool Subproblem::use_cholesky_factor(double passes, bool keep, const Gram::Reade
   gram_.factor(read, factor_.data());
   z_ = factor_.data();
   stride_ = 0;
+  is_tiled_ = false;
   for (std::int64_t k = 0; k < m; ++k) {
     SubproblemColumn& column = columns[k];
     column.start = k * (k + 1) / 2;
@@ -127,6 +129,7 @@ bool Subproblem::use_cholesky_factor(double passes, bool keep, const Gram::Reade
 void Subproblem::use_products(const KeptProducts& products) {
   const auto m = static_cast<std::int64_t>(columns.size());
   z_ = products.data();
+  is_tiled_ = false;
   stride_ = products.start(1);
   for (std::size_t k = 0; k < columns.size(); ++k) {
     const std::int32_t slot = products.slots()[k];
@@ -139,6 +142,13 @@ void Subproblem::use_products(const KeptProducts& products) {
   first_shared_ = m;
   block_starts_ = {0, m};
   n_rounds_ = 1;
+}
+
+void Subproblem::use_tiles(double scale) {
+  tile_scale_ = scale;
+  is_tiled_ = true;
+  stride_ = 0;
+  tiles_.arrange(columns, n_rows_, scale);
 }
 
 // Blocks are joined several times in a sweep (a round each), so that no private residual is stale for long. Joining

@@ -13,12 +13,14 @@
 #include <memory>
 #include <vector>
 
+#include "base/large_array.hpp"
 #include "base/rows.hpp"
 #include "base/threads.hpp"
 #include "kernels/kernels.hpp"
 #include "math/core_problem.hpp"
 #include "math/gram.hpp"
 #include "math/penalties.hpp"
+#include "working_set/column_tiles.hpp"
 #include "working_set/curvature_memory.hpp"
 #include "working_set/kept_products.hpp"
 #include "working_set/tuning.hpp"
@@ -35,6 +37,7 @@ struct SubproblemColumn {
   CoordinatePenalty penalty{0, 0, -infinity, infinity};
   double dropped_curvature = 0;        // the part of the curvature in rows that Z does not have
   const std::int32_t* rows = nullptr;  // of its nonzeros; null if dense
+  const float* values = nullptr;       // its numbers, where the columns are in tiles
   double centre = 0;                   // subtracted from the column's values; the intercept makes up for it
 
   double step() const { return point - weight; }
@@ -60,7 +63,7 @@ double linear_change(const std::vector<SubproblemColumn>& columns);
 
 class Subproblem {
  public:
-  explicit Subproblem(ThreadTeam& team) : rows_(1, team), team_(team), gram_(team) {}
+  explicit Subproblem(ThreadTeam& team) : rows_(1, team), team_(team), tiles_(team), gram_(team) {}
 
   void set_rows(std::int64_t n_rows) {
     n_rows_ = n_rows;
@@ -73,7 +76,7 @@ class Subproblem {
   // may be null.
   std::int64_t arrange(const std::int32_t* block_of, std::int64_t n_blocks);
   std::int32_t* indices() { return indices_.get(); }  // space for row numbers that differ from the matrix's
-  float* values() { return values_.get(); }
+  float* values() { return values_.data(); }
   std::int64_t n_nonzeros() const { return n_nonzeros_; }
   std::int64_t n_slices() const { return static_cast<std::int64_t>(slice_starts_.size()) - 1; }
   std::int64_t slice_begin(std::int64_t slice) const { return static_cast<std::int64_t>(slice_starts_[slice]); }
@@ -85,6 +88,12 @@ class Subproblem {
 
   // Replaces Z by ZᵀZ: these are the products of the columns, in their order. Nothing to arrange either.
   void use_products(const KeptProducts& products);
+
+  // Sweeps go by tiles (column_tiles.hpp) over Z = scale·(the columns' `values`), with one block. There are
+  // no conjugate gradients then.
+  void use_tiles(double scale);
+  // How far a gradient was beyond its threshold in the last sweep by tiles, if that was over all columns.
+  double largest_excess() const { return excess_; }
 
   // d = 0. Columns may have lost rows since they were arranged.
   void reset();
@@ -107,6 +116,7 @@ class Subproblem {
   // z·v; where ZᵀZ replaces Z, v is Zᵀ times a vector, and holds the product.
   double product(const SubproblemColumn& column, const float* v) const {
     if (stride_ > 0) return static_cast<double>(v[column.start / stride_]);
+    if (column.values != nullptr) return tile_scale_ * kernels().float_dense_dot(column.values, v, n_rows_);
     const float* z = z_ + column.start;
     return column.dense ? kernels().float_dense_dot(z, v, column.count)
                         : kernels().float_dot(column.rows, z, column.count, v);
@@ -169,10 +179,13 @@ class Subproblem {
   std::int64_t n_nonzeros_ = 0;
   // Not initialised: what dense columns and dropped rows leave unused is never touched, so it costs no memory.
   std::unique_ptr<std::int32_t[]> indices_;
-  std::unique_ptr<float[]> values_;
+  LargeArray<float> values_;
   std::int64_t capacity_ = 0;
   const float* z_ = nullptr;  // where columns start: values_, factor_, or kept products
   std::int64_t stride_ = 0;   // of kept products, else 0. Vectors over rows are then Zᵀ times what they are otherwise
+  ColumnTiles tiles_;
+  bool is_tiled_ = false;
+  double tile_scale_ = 1, excess_ = 0;
   Gram gram_;
   std::vector<float> factor_;
   std::int64_t n_rounds_ = 1;

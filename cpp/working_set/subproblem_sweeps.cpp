@@ -68,6 +68,11 @@ double Subproblem::sweep_shared(bool support_only) {
 
 double Subproblem::sweep(bool support_only) {
   nonzeros_touched += 2 * n_nonzeros_;
+  if (is_tiled_) {
+    const ColumnTiles::Outcome outcome = tiles_.sweep(columns, support_only, Zd_);
+    excess_ = support_only ? infinity : outcome.excess;
+    return outcome.decrease;
+  }
   const auto n_blocks = static_cast<std::int64_t>(block_starts_.size()) - 1;
   double decrease = sweep_shared(support_only);
   if (n_blocks == 1) return decrease + sweep_run(0, block_starts_[1], Zd_.data(), support_only);

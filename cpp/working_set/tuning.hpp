@@ -101,6 +101,34 @@ struct Tuning {
     static constexpr double gram_passes = 25, gram_passes_quadratic = 50;
   };
 
+  // column_tiles.hpp: dense columns of which there are fewer than rows.
+  struct Tiles {
+    // Columns of a tile. Measured: 16 columns of 10,000 rows stay in a second-level cache until their steps are
+    // added; the products of 32 cost more than they save.
+    static constexpr std::size_t width = 16;
+    // Rounds of coordinate descent inside of a tile, while one brings more than 5 % of the first.
+    static constexpr int max_rounds = 4;
+    static constexpr double worthwhile = 0.05;
+    // A dense entry takes an eighth of the time of a nonzero, by which jobs are judged worth sharing.
+    static constexpr std::int64_t entries_per_nonzero = 8;
+    // Used for up to n/2 columns; with more of them conjugate gradients need fewer passes. Not for matrices so small
+    // that fixed costs decide.
+    static constexpr std::int64_t rows_per_column = 2, min_entries = 50000;
+    // Every other sweep passes over the support alone.
+    static constexpr int full_period = 2;
+    // Sweeps end when one brings less than this part of all (the model of a loss that is not quadratic is not worth
+    // more), or where the points of the squared loss prove the gap asked for: the excess is that before the sweep.
+    static constexpr double stop_quadratic = 1e-4, stop = 0.03, share_of_gap = 0.8;
+    // With 80 % of all columns a subproblem of the squared loss is solved as far as float32 goes.
+    static constexpr double nearly_all = 0.8, finest_stop = 1e-9;
+    static constexpr int max_sweeps = 12, max_polish_sweeps = 20;
+    // Sweeps that a subproblem is expected to take before any has been seen, and how long one takes in units of the
+    // passes that a Gram matrix saves.
+    static constexpr double first_sweeps = 6, passes_per_sweep = 0.5;
+    // What setting up takes, in sweeps: products within tiles, and a copy of the columns where one is needed.
+    static constexpr double set_up = 1, set_up_copy = 4;
+  };
+
   // kept_products.hpp: products of sparse columns along a path of the squared loss.
   struct Products {
     // Bytes per nonzero of the matrix that the products may take, and limits on the number of columns.
@@ -177,6 +205,10 @@ struct Tuning {
     static constexpr int cg_iterations = 25, cg_iterations_fine = 50;
     // Cycles end when one adds less than this part of all (with a factor: factor_stop).
     static constexpr double cycle_stop = 0.1;
+    // The factor of a squared loss is solved to 1e-6 where that costs less than a pass over the rows: up to n/60
+    // columns.
+    static constexpr std::int64_t exact_rows = 60;
+    static constexpr double exact_stop = 1e-6;
     // Sweeps over a working set that had to be truncated (it will change anyway), and those that replace a direction
     // of conjugate gradients that failed.
     static constexpr int truncated_sweeps = 3, fallback_sweeps = 3;

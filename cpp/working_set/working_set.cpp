@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "working_set/candidates.hpp"
 #include "working_set/column_combination.hpp"
+#include "working_set/column_layout.hpp"
 #include "working_set/dual_point.hpp"
 #include "working_set/extrapolation.hpp"
-#include "working_set/kept_products.hpp"
 #include "working_set/line_search.hpp"
 #include "working_set/pacing.hpp"
 #include "working_set/row_state.hpp"
-#include "working_set/scaled_columns.hpp"
 #include "working_set/subproblem.hpp"
 #include "working_set/tuning.hpp"
 
@@ -31,9 +31,8 @@ class Solver final : public WorkingSet {
         rows_(view.n_rows, problem, team),
         candidates_(view, problem, options.least_alpha, team),
         dual_point_(view, problem, team, candidates_, dual, dual_value),
-        scaled_columns_(view, team),
         subproblem_(team),
-        products_(Tuning::Products::bytes_per_nonzero * view.n_nonzeros(), view.n_rows, team),
+        layout_(view, problem, options, rows_, subproblem_, team),
         combination_(view, team),
         line_search_(view, rows_, *this, team),
         extrapolation_(view, problem, team),
@@ -108,9 +107,14 @@ class Solver final : public WorkingSet {
     const bool unplanned = pacing_.tries_unplanned_proof(before - objective, enough);
     clock.next(Phase::certificate);
     if (pacing_.attempts_proof()) {
-      dual_point_.try_point(dual_candidate_, Tuning::Proof::n_repairs, here());
+      const bool was_given =
+          dual_point_.try_point(dual_candidate_, is_tiled() ? 0 : Tuning::Proof::n_repairs, here());
       if (objective - dual_value <= enough) return true;
       pacing_.proof_failed(predicted);
+      if (is_quadratic_ && was_given) {  // the point was θ: nothing new would be found there
+        scan_is_stale_ = false;
+        return true;
+      }
     }
     if (unplanned) certify_anyway();
     clock.next(Phase::gradients);
@@ -132,11 +136,16 @@ class Solver final : public WorkingSet {
     Clock clock(*this, Phase::guard);
     std::vector<Term> terms;
     double penalty = 0, size = 0;
+    std::unordered_map<std::int32_t, double> norms;  // of the last scan, which saves a pass over dense columns
+    if (is_dense)
+      for (const ScannedColumn& entry : scan_.support) norms.emplace(entry.feature, entry.norm);
     for (std::size_t k = 0; k < count; ++k) {
       const CoordinatePenalty own = problem_.penalty.at(features[k]);
       penalty += values[k] >= own.lower && values[k] <= own.upper ? own.value(values[k]) : infinity;
       terms.push_back({features[k], values[k]});
-      size += std::fabs(values[k]) * std::sqrt(column_squared_norm(view_, features[k]));
+      const auto known = norms.find(features[k]);
+      size += std::fabs(values[k]) *
+              (known != norms.end() ? known->second : std::sqrt(column_squared_norm(view_, features[k])));
     }
     const auto base = [&](std::size_t i) { return b + offset(i); };
     std::vector<double>& predictions = rows_.direction;
@@ -147,6 +156,8 @@ class Solver final : public WorkingSet {
   }
 
  private:
+  static constexpr bool is_dense = !requires(View view) { view.indices; };
+
   // Adds the time between its calls to the solver's phases.
   class Clock {
    public:
@@ -180,10 +191,17 @@ class Solver final : public WorkingSet {
   double offset(std::size_t i) const { return problem_.offset ? problem_.offset[i] : 0.0; }
 
   std::size_t max_proposals() const {
+    // A sweep over all columns costs little more than the scan.
+    if (is_dense_and_tall()) return static_cast<std::size_t>(view_.n_cols);
     return std::max(Tuning::Screening::min_proposals, Tuning::Screening::proposals_per_support * support.size());
   }
 
-  bool has_given_blocks() const { return options_.n_blocks != 0 || options_.block_of != nullptr; }
+  bool is_dense_and_tall() const {
+    return is_large_and_dense(view_) && Tuning::Tiles::rows_per_column * view_.n_cols <= view_.n_rows;
+  }
+  bool is_nearly_all(std::size_t n_columns) const {
+    return Tuning::Tiles::nearly_all * static_cast<double>(n_candidates) <= static_cast<double>(n_columns);
+  }
 
   void scan() {
     candidates_.scan(rows_.theta, weights, max_proposals(), scan_, [](std::int64_t, std::int32_t, double, double) {});
@@ -193,6 +211,8 @@ class Solver final : public WorkingSet {
   // The support, unpenalised columns and the proposals of largest predicted decrease; truncated if there were more.
   void select() {
     n_violators = scan_.n_violators;
+    if (is_dense_and_tall() && is_nearly_all(scan_.support.size() + scan_.proposals.size()))
+      candidates_.propose_rest(rows_.theta, scan_);
     working_set_ = scan_.support;
     working_set_.insert(working_set_.end(), scan_.proposals.begin(), scan_.proposals.end());
     std::sort(working_set_.begin(), working_set_.end(),
@@ -201,87 +221,27 @@ class Solver final : public WorkingSet {
     truncated_ = scan_.n_violators > static_cast<std::int64_t>(scan_.proposals.size());
   }
 
-  // The columns of the subproblem, in the cheapest of three forms: Cholesky factor of their products, products kept
-  // along the path, or a copy scaled by √curvature.
   void copy_columns() {
-    list_columns();
-    subproblem_.set_rows(view_.n_rows);
-    const bool may_factorise = !truncated_ && !has_given_blocks();
-    factorised_ = may_factorise && (use_cholesky_factor() || use_products());
-    if (factorised_) {
-      n_blocks = 1;
-      return;
-    }
-    scaled_columns_.choose_rows(rows_.root_curvature, pacing_.dropped_share());
-    subproblem_.set_rows(scaled_columns_.n_rows());
-    n_blocks = subproblem_.arrange(options_.block_of, options_.n_blocks);
-    scaled_columns_.fill(subproblem_, rows_.root_curvature);
+    layout_.list_columns(working_set_, weights, intercept);
+    const SubproblemLayout chosen = layout_.lay_out({.truncated = truncated_,
+                                                     .on_path = extrapolation_.on_path(),
+                                                     .passes = pacing_.expected_passes(),
+                                                     .sweeps = expected_sweeps_,
+                                                     .dropped_share = pacing_.dropped_share()});
+    n_blocks = chosen.n_blocks;
+    form_ = chosen.form;
+    n_subproblems_by_products += form_ == Form::products;
   }
 
-  void list_columns() {
-    const std::int64_t n = view_.n_rows;
-    auto& columns = subproblem_.columns;
-    columns.clear();
-    if (problem_.fit_intercept) {
-      columns.push_back({.feature = -1,
-                         .dense = true,
-                         .count = n,
-                         .grad = rows_.sum(rows_.theta),
-                         .weight = intercept,
-                         .point = intercept});
-    }
-    for (const ScannedColumn& entry : working_set_) {
-      const std::int32_t j = entry.feature;
-      const bool dense = Tuning::Layout::dense_share * view_.count(j) >= n;
-      columns.push_back({.feature = j,
-                         .dense = dense,
-                         .count = dense ? n : view_.count(j),
-                         .grad = entry.grad,
-                         .weight = weights[j],
-                         .point = weights[j],
-                         .penalty = problem_.penalty.at(j)});
-      if (dense && problem_.fit_intercept) {
-        columns.back().centre = scaled_columns_.centre(j);
-        columns.back().grad -= columns.back().centre * columns.front().grad;
-      }
-    }
-  }
-
-  bool use_cholesky_factor() {
-    return subproblem_.use_cholesky_factor(
-        pacing_.expected_passes(), is_quadratic_,
-        [&](std::int32_t feature, std::int64_t first, std::int64_t count, float* out) {
-          scaled_columns_.read(feature, rows_.root_curvature, first, count, out);
-        });
-  }
-
-  // On the path of a squared loss: products of the columns instead of the columns, where that makes less to touch.
-  bool use_products() {
-    using T = Tuning::Products;
-    const auto m = static_cast<std::int64_t>(subproblem_.columns.size());
-    std::int64_t work = 0;
-    bool centred = false;
-    std::vector<std::int32_t> features;
-    for (const SubproblemColumn& column : subproblem_.columns) {
-      features.push_back(column.feature);
-      work += column.count;
-      centred = centred || column.centre != 0;
-    }
-    if (!extrapolation_.on_path() || !is_quadratic_ || centred) return false;
-    if (m > products_.max_columns()) products_.clear();  // along a path columns only become more
-    const bool sparse = T::sparse_share * work < m * view_.n_rows && work < INT32_MAX &&
-                        T::min_nonzeros_per_row * view_.n_rows < view_.n_nonzeros();
-    if (!sparse || m > products_.max_columns() || m * m > T::max_products_per_nonzero * work) return false;
-    products_.keep(features, work, ColumnReader{view_, rows_.root_curvature.data()});
-    subproblem_.use_products(products_);
-    ++n_subproblems_by_products;
-    return true;
-  }
+  bool is_tiled() const { return form_ == Form::tiles; }
+  // Cheap to touch.
+  bool is_short() const { return form_ == Form::factor || form_ == Form::products; }
 
   // Returns the decrease that the subproblem promises.
   double solve_subproblem(Clock& clock) {
     using T = Tuning::Pacing;
     subproblem_.reset();
+    if (is_tiled()) return sweep_tiles();
     double total = 0;
     if (truncated_) {
       for (int k = 0; k < T::truncated_sweeps && !team_.poll(); ++k) total += subproblem_.sweep(k > 0);
@@ -290,6 +250,11 @@ class Solver final : public WorkingSet {
     const double negligible = pacing_.negligible_decrease(enough);
     const std::int64_t touched_before = subproblem_.nonzeros_touched;
     const std::int64_t least_work = candidates_.last_touched + T::min_passes * subproblem_.n_nonzeros();
+    const bool exactly = is_large_and_dense(view_) && is_quadratic_ && is_short() &&
+                         T::exact_rows * static_cast<std::int64_t>(subproblem_.columns.size()) <= view_.n_rows;
+    const double cg_stop = exactly ? T::exact_stop : pacing_.cg_stop(is_short());
+    const double cycle_stop = exactly ? T::exact_stop : Pacing::cycle_stop(is_short());
+    double last = 0;
     for (int cycle = 0; cycle < pacing_.cycles() || subproblem_.nonzeros_touched - touched_before < least_work;
          ++cycle) {
       if (team_.poll()) break;
@@ -297,21 +262,65 @@ class Solver final : public WorkingSet {
       double gained = subproblem_.sweep(false);
       if (is_quadratic_) gained += subproblem_.sweep(true);
       clock.next(Phase::conjugate_gradients);
-      const double solved = subproblem_.solve_on_support(pacing_.cg_iterations(factorised_),
-                                                         pacing_.cg_stop(factorised_), infinity, negligible);
-      total += gained + solved;
-      if (gained + solved <= std::max(Pacing::cycle_stop(factorised_) * total, negligible)) break;
+      const double solved =
+          subproblem_.solve_on_support(pacing_.cg_iterations(is_short()), cg_stop, infinity, negligible);
+      last = gained + solved;
+      total += last;
+      if (last <= std::max(cycle_stop * total, negligible)) break;
     }
-    return total;
+    return exactly ? last : total;  // the step then brings all that is promised: what is left is what counts
+  }
+
+  // The same by sweeps over tiles; returns what is left to gain by the last of them. What they took decides whether a
+  // Gram matrix would be better next time; that of the squared loss serves all subproblems to come, so all sweeps
+  // beyond what was expected count.
+  double sweep_tiles() {
+    using T = Tuning::Tiles;
+    // Where hardly a column of the squared loss is missing, the subproblem is the problem.
+    const bool is_all = is_quadratic_ && is_nearly_all(subproblem_.columns.size());
+    const double stop = is_all ? T::finest_stop : is_quadratic_ ? T::stop_quadratic : T::stop;
+    const double negligible = is_all ? 0.0 : pacing_.negligible_decrease(enough);
+    double total = 0, gained = 0;
+    int k = 0;
+    for (bool done = false; !done && k < T::max_sweeps && !team_.poll(); ++k) {
+      gained = subproblem_.sweep(k % T::full_period != 0);
+      total += gained;
+      done = k > 0 && (gained <= std::max(stop * total, negligible) ||
+                       (is_quadratic_ && provable_gap(total) <= T::share_of_gap * enough));
+    }
+    if (is_quadratic_) expected_sweeps_ += std::max(k - T::first_sweeps, 0.0);
+    else expected_sweeps_ = std::max(T::first_sweeps, static_cast<double>(k));
+    return is_quadratic_ ? gained : total;  // the step brings what the squared loss promises: the rest is what counts
+  }
+
+  // The gap that the points of a squared loss prove, if their θ is scaled until it keeps the constraints: the dual
+  // value is a parabola along θ, whose slope is the penalty and whose curvature the loss.
+  double provable_gap(double gained) const {
+    const double size = size_of_points(), excess = subproblem_.largest_excess(), shorter = excess / (1 + excess);
+    return shorter * size + shorter * shorter * std::max(objective - gained - size, 0.0);
+  }
+
+  // The L1 penalty at the subproblem's points.
+  double size_of_points() const {
+    double size = 0;
+    for (const SubproblemColumn& column : subproblem_.columns) size += column.penalty.l1 * std::fabs(column.point);
+    return size;
   }
 
   // Solves the subproblem until its dual point keeps the constraints well enough for a proof.
   void polish(Clock& clock) {
     using T = Tuning::Pacing;
-    double size = 0;
-    for (const SubproblemColumn& column : subproblem_.columns) size += column.penalty.l1 * std::fabs(column.point);
+    const double size = size_of_points();
     const double accuracy =  // `enough` may be 0 as well
         size > 0 ? std::max(T::polish_share * enough / size, T::finest_polish) : T::finest_polish;
+    if (is_tiled()) {
+      clock.next(Phase::sweeps);
+      for (int k = 0; k < Tuning::Tiles::max_polish_sweeps && subproblem_.largest_excess() > accuracy; ++k) {
+        if (team_.poll() || !(subproblem_.sweep(false) > 0)) break;
+        ++expected_sweeps_;
+      }
+      return;
+    }
     const std::int64_t until =
         subproblem_.cg_iterations + pacing_.max_polish_iterations(subproblem_.cg_iterations - n_cg);
     while (!team_.poll()) {
@@ -388,9 +397,8 @@ class Solver final : public WorkingSet {
   RowState rows_;
   Candidates<View> candidates_;
   DualPoint<View> dual_point_;
-  ScaledColumns<View> scaled_columns_;
   Subproblem subproblem_;
-  KeptProducts products_;
+  ColumnLayout<View> layout_;
   ColumnCombination<View> combination_;
   LineSearch<View> line_search_;
   Extrapolation<View> extrapolation_;
@@ -400,7 +408,8 @@ class Solver final : public WorkingSet {
   std::vector<double> dual_candidate_;
   bool scan_is_stale_ = false;  // scan_ does not hold the gradients at θ
   bool truncated_ = false;      // the working set could not take all proposals
-  bool factorised_ = false;     // the subproblem is a Cholesky factor or made of products: cheap to touch
+  Form form_ = Form::columns;   // of the subproblem
+  double expected_sweeps_ = Tuning::Tiles::first_sweeps;
 };
 
 }  // namespace

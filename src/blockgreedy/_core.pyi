@@ -37,6 +37,15 @@ def dense(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='F
 @overload
 def dense(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='F', device='cpu', writable=False)]) -> Matrix: ...
 
+@overload
+def copy_dense(rows: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='F', device='cpu')], n_threads: int) -> None: ...
+
+@overload
+def copy_dense(rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='F', device='cpu')], n_threads: int) -> None:
+    """
+    Copies an array that stands row after row into one that stands column after column.
+    """
+
 def find_fault(matrix: Matrix, n_threads: int) -> str:
     """"" for a sound matrix, else one of indptr, range, unsorted, finite."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.reals import as_array, in_host_memory, real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.problem.passes import find_fault, scan_rows
+from blockgreedy.problem.passes import copied_columns, find_fault, scan_rows
 
 if TYPE_CHECKING:
     from blockgreedy import _core
@@ -33,7 +33,7 @@ def as_columns(X: Any, n_threads: int | None = None) -> Columns:
     if is_sparse and X.format == "csr" and 0 not in X.shape:
         csr, rows = as_rows(X, n_threads)
         return columns_of_rows(rows, None, csr.shape, n_threads)
-    columns = _sparse_columns(X) if is_sparse else _dense_columns(X)
+    columns = _sparse_columns(X) if is_sparse else _dense_columns(X, n_threads)
     if 0 in columns.shape:
         raise ValueError(f"X has shape {columns.shape}; it needs at least one row and one column")
     return _canonical(columns, find_fault(columns, n_threads), n_threads)
@@ -153,14 +153,17 @@ def _real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     raise TypeError(f"X has dtype {dtype}; it must hold real numbers (float32, float64, integers or booleans)")
 
 
-def _dense_columns(X: Any) -> NDArray[Any]:
+def _dense_columns(X: Any, n_threads: int | None) -> NDArray[Any]:
     array = as_array("X", X)
     if array.ndim != 2:
         raise ValueError(f"X has {array.ndim} dimension(s), expected 2 (samples × features)")
     names = getattr(X, "columns", None)  # of a table
     names = None if names is None or len(names) != array.shape[1] else list(names)
     real = real_array("X", array, names)
-    return np.asfortranarray(real, dtype=_real_dtype(real.dtype))
+    dtype = _real_dtype(real.dtype)
+    if real.dtype == dtype and real.flags.c_contiguous and not real.flags.f_contiguous and real.flags.aligned:
+        return copied_columns(real, n_threads)
+    return np.asfortranarray(real, dtype=dtype)
 
 
 def _checked(X: Any) -> np.dtype[Any]:

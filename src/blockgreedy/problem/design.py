@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import Columns, as_columns, as_rows, columns_of_rows
+from blockgreedy.problem.columns import Columns, as_columns, as_rows, column_norms, columns_of_rows
 from blockgreedy.problem.some_columns import SomeColumns
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from blockgreedy.problem.problem import Problem
 
 _FEW = 50_000  # entries that are turned at once: there is nothing to save
+_CACHED = 2**17  # numbers of a dense matrix that are worked on at a time
 _TURNING = threading.Lock()  # folds share a matrix
 
 
@@ -101,3 +102,21 @@ class Design:
                 self._all()
                 self._rows = None
             return self._some
+
+
+def combined(design: Design, features: NDArray[np.integer[Any]], w: Any) -> tuple[NDArray[np.float64], float]:
+    """X[:, features] @ w in float64, and Σ|w_j|‖x_j‖.
+
+    Of a dense array a few columns at a time, which stay in the cache: all in float64 would be a second matrix.
+    """
+    if design.is_sparse:
+        columns = design.take(features)
+        return np.asarray(columns @ w, dtype=np.float64), float(np.sum(np.abs(w) * column_norms(columns)))
+    columns, total, size = design.columns, np.zeros(design.shape[0]), 0.0
+    width = max(1, _CACHED // design.shape[0])
+    for first in range(0, len(features), width):
+        part = slice(first, first + width)
+        own = np.asarray(columns[:, features[part]], dtype=np.float64)
+        total += own @ w[part]
+        size += float(np.sum(np.abs(w[part]) * np.sqrt(np.einsum("ij,ij->j", own, own))))
+    return total, size

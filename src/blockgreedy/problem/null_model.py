@@ -55,9 +55,9 @@ def known_null_model(problem: Problem, deadline: float, n_threads: int) -> NullM
     known: NullModel | None = problem.__dict__.get("null_model")
     if known is not None:
         return known
-    inner = problem.scaling.inner
-    if inner is not problem:
-        null = problem.scaling.null_out(known_null_model(inner, deadline, n_threads))
+    scaling = problem.scaling
+    if not scaling.is_identity:
+        null = scaling.null_out(known_null_model(scaling.inner, deadline, n_threads))
     else:
         try:
             null = fit_null_model(problem, deadline, n_threads)

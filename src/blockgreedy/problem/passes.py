@@ -20,6 +20,13 @@ def core_matrix(columns: Any) -> _core.Matrix:
     return _core.csc(csc.shape[0], csc.indptr, csc.indices, csc.data)
 
 
+def copied_columns(rows: NDArray[Any], n_threads: int | None = None) -> NDArray[Any]:
+    """A C-ordered array of float32 or float64 in Fortran order; several times as fast as ``np.asfortranarray``."""
+    columns: NDArray[Any] = np.empty(rows.shape, dtype=rows.dtype, order="F")
+    _core.copy_dense(rows, columns, resolve_threads(n_threads))
+    return columns
+
+
 def find_fault(columns: Any, n_threads: int | None = None) -> str:
     """What is wrong with the columns: "" or one of indptr, range, unsorted, finite."""
     return _core.find_fault(core_matrix(columns), resolve_threads(n_threads))

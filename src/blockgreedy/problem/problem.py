@@ -22,9 +22,9 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
-from blockgreedy.problem.columns import column_norms, combined_exactly
+from blockgreedy.problem.columns import combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
-from blockgreedy.problem.design import Design
+from blockgreedy.problem.design import Design, combined
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
@@ -279,12 +279,11 @@ class Problem:
         return self._predictions(arguments.point("w", w, self.n_features), self._intercept(intercept))
 
     def _predictions(self, w: Array, intercept: float) -> Array:
-        features = np.flatnonzero(w)  # the product with all columns would copy a float32 matrix to float64
-        columns = self.design.take(features)
-        predictions = np.asarray(columns @ w[features], dtype=np.float64)
+        features = np.flatnonzero(w)
+        predictions, size = combined(self.design, features, w[features])
         predictions += intercept
-        if np.sum(np.abs(w[features]) * column_norms(columns)) > 100 * np.sqrt(np.sum(predictions**2)):
-            predictions = combined_exactly(columns, w[features], intercept)  # columns that nearly cancel
+        if size > 100 * np.sqrt(np.sum(predictions**2)):  # columns that nearly cancel
+            predictions = combined_exactly(self.design.take(features), w[features], intercept)
         if self.offset is not None:
             predictions += self.offset
         return predictions
@@ -319,6 +318,10 @@ class Problem:
         proves nothing and the gap is inf. None: the loss derivatives at w, scaled to be feasible; close to the
         solution this gives a much larger gap than the dual point of a ``Solution``.
         """
+        return self.objective_and_gap(w, intercept, dual)[1]
+
+    def objective_and_gap(self, w: ArrayLike, intercept: float, dual: ArrayLike | None) -> tuple[float, float]:
+        """``objective`` and ``duality_gap`` of one evaluation."""
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
         if dual is None:
@@ -326,7 +329,7 @@ class Problem:
         else:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
             value = dual_value(inner, theta, NumpyPasses(inner))
-        return self.scaling.value_out(objective - value)
+        return self.scaling.value_out(objective), self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:
         """The intercept that minimises the objective for these weights; 0 for a problem without intercept."""

@@ -105,7 +105,7 @@ def _is_sparse(X: Any) -> bool:  # scipy's own would narrow the type to one with
 def _candidates(design: Design) -> Features:
     """Columns of which nearly all entries lie near one value, judged by a sample of rows."""
     n = design.shape[0]
-    rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+    rows = np.arange(min(n, _SAMPLE)) * (n - 1) // max(min(n, _SAMPLE) - 1, 1)
     if design.is_sparse:
         features = design.long_columns(0.99 * n)
         if not len(features):
@@ -114,7 +114,7 @@ def _candidates(design: Design) -> Features:
     else:
         features = np.arange(design.shape[1])
         sample = np.asarray(design.columns[rows], dtype=np.float64)
-    middle = np.median(sample, axis=0)
+    middle = np.sort(sample, axis=0)[len(rows) // 2]
     with np.errstate(over="ignore"):
         near = np.abs(sample - middle) <= 0.1 * np.abs(middle)
     return np.asarray(features[(middle != 0) & (np.mean(near, axis=0) >= 0.85)])

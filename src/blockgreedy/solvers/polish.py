@@ -28,6 +28,7 @@ _SMALL = 20_000  # entries of X
 _MOST_WEIGHTS, _MOST_NUMBERS = 300, 1_000_000  # of the dense system: sparse data may be small with many rows
 _MOST_WORK, _MOST_STEPS = 1e9, 300  # rows times squared weights, added up: some seconds
 _MOST_FLAT = 5
+_SHORT = 1e-5  # of the weights
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -56,10 +57,11 @@ def polished(problem: Problem, solution: Solution) -> Solution:
     better = polish(problem, solution.coef, solution.intercept)
     if better is None:
         return solution
-    gap = max(problem.duality_gap(*better, dual=solution.dual), 0.0)
+    objective, gap = problem.objective_and_gap(*better, dual=solution.dual)
+    gap = max(gap, 0.0)
     if not gap <= solution.gap + 4e-16 * solution.objective:
         return solution
-    return replace(solution, coef=better[0], intercept=better[1], gap=gap, objective=problem.objective(*better))
+    return replace(solution, coef=better[0], intercept=better[1], gap=gap, objective=objective)
 
 
 class _Search:
@@ -148,9 +150,11 @@ class _Search:
         if np.any(leaving):
             self._leave(leaving)
             return True
-        # the objective is flat where steps still improve the gradient
+        # The objective is flat where steps still improve the gradient. A short full step on a quadratic is the last:
+        # another could only mend what rounding took from it, digits beyond those of the weights.
         moved = size * float(np.max(np.abs(direction)))
-        return self.n_flat <= _MOST_FLAT and moved > 4 * _EPS * float(np.max(np.abs(np.append(w[features], b))))
+        least = _SHORT if self.problem.loss.is_quadratic and size == 1 else 4 * _EPS
+        return self.n_flat <= _MOST_FLAT and moved > least * float(np.max(np.abs(np.append(w[features], b))))
 
     def _newton(self, grad: Array, ridge: Array) -> tuple[Array | None, bool]:
         """The step to the minimum of the quadratic model; dependent columns share.
