@@ -11,6 +11,7 @@ import blockgreedy as bg
 from blockgreedy import _core
 from blockgreedy.problem.columns import as_columns
 from blockgreedy.problem.passes import core_matrix
+from blockgreedy.solvers import fold_group
 from conftest import UPDATES
 
 pytestmark = [pytest.mark.threads, pytest.mark.races]
@@ -154,3 +155,10 @@ def test_folds_side_by_side(text):
         bg.LogisticRegressionCV(n_alphas=4, eps=0.1, cv=3, n_jobs=k, n_threads=k).fit(text.X, text.y) for k in THREADS
     )
     assert np.array_equal(one.score_path_, other.score_path_)
+
+
+def test_folds_in_lanes(text, monkeypatch):
+    monkeypatch.setattr(fold_group, "_LEAST_ROWS", 1000)
+    one, other = (bg.LassoCV(n_alphas=5, eps=0.1, cv=3, n_threads=k).fit(text.X, text.y) for k in THREADS)
+    assert np.array_equal(one.score_path_, other.score_path_)
+    assert np.array_equal(one.coef_, other.coef_)

@@ -127,6 +127,7 @@ NB_MODULE(_core, m) {
   blockgreedy::bind_matrix(m);
   blockgreedy::bind_problem(m);
   blockgreedy::bind_block_greedy(m);
+  blockgreedy::bind_folds(m);
   blockgreedy::bind_working_set(m);
   blockgreedy::bind_rows(m);
   blockgreedy::bind_data(m);

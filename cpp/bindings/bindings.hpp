@@ -106,6 +106,7 @@ void with_team(int n_threads, F&& f) {
 
 void bind_problem(nb::module_& m);
 void bind_block_greedy(nb::module_& m);
+void bind_folds(nb::module_& m);
 void bind_working_set(nb::module_& m);
 void bind_data(nb::module_& m);    // partitions, file formats and generators
 void bind_theory(nb::module_& m);  // what the theory asks of a matrix

@@ -8,6 +8,7 @@
 #include "kernels/float_loops.hpp"
 #include "kernels/gram_loops.hpp"
 #include "kernels/kernels.hpp"
+#include "kernels/lane_loops.hpp"
 #include "kernels/loss_loops.hpp"
 #include "kernels/scaling_loops.hpp"
 #include "kernels/signature_loops.hpp"
@@ -38,6 +39,10 @@ constexpr ValueKernels<T> value_kernels{
     .all_finite = all_finite_loop<T>,
     .largest_magnitude = largest_magnitude_loop<T>,
     .block_dot = block_dot_loop<T>,
+    .lane_dot = lane_dot_loop<T>,
+    .lane_weighted_dot = lane_weighted_dot_loop<T>,
+    .lane_squares = lane_squares_loop<T>,
+    .lane_axpy = lane_axpy_loop<T>,
     .scale = scale_loop<T>,
     .pick = pick_loop<T>,
     .combine = combine_loop<T>,

@@ -95,6 +95,13 @@ struct ValueKernels {
   T (*largest_magnitude)(const T* x, std::int64_t n);
   // out_c = Σ x_k·block[16·at_k + c] for 16 columns c, which stand side by side.
   void (*block_dot)(const std::int32_t* at, const T* x, std::int64_t n, const float* block, float* out);
+  // Eight vectors side by side, number f of row i at 8·i + f: out_f = Σ x·v_f, Σ x·h_f·v_f and Σ x²·h_f over the
+  // column's rows, and v_f += step_f·x.
+  void (*lane_dot)(const std::int32_t* at, const T* x, std::int64_t n, const float* v, float* out);
+  void (*lane_weighted_dot)(const std::int32_t* at, const T* x, std::int64_t n, const float* h, const float* v,
+                            float* out);
+  void (*lane_squares)(const std::int32_t* at, const T* x, std::int64_t n, const float* h, float* out);
+  void (*lane_axpy)(const std::int32_t* at, const T* x, std::int64_t n, const float* steps, float* v);
   // z = root·x at the column's rows (`at` null: rows 0 … n); returns Σ z².
   double (*scale)(const std::int32_t* at, const T* x, std::int64_t n, const float* root, float* z);
   // The same for the rows whose bit is set in `keep` only; they are renumbered.

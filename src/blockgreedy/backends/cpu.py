@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from blockgreedy import _core
@@ -26,6 +27,11 @@ def working_set(
     """The default solver; the numbers are those of ``WorkingSetOptions`` in the core."""
     block_of = None if partition is None else partition.block_of
     return _core.WorkingSet(problem.core, n_blocks, block_of, tol, f_null, floor, least_alpha)
+
+
+def fold_paths(problems: Sequence[CoreProblem], f_null: Sequence[float]) -> _core.FoldPaths:
+    """Problems on one sparse matrix, side by side; with the objectives of their null models."""
+    return _core.FoldPaths([problem.core for problem in problems], list(f_null))
 
 
 def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:

@@ -85,12 +85,16 @@ class SparseLinearModel(BaseEstimator):
         )
 
     def _solve_all(
-        self, problems: Sequence[Problem], names: Sequence[str], max_seconds: float | None = None
+        self,
+        problems: Sequence[Problem],
+        names: Sequence[str],
+        max_seconds: float | None = None,
+        starts: list[tuple[Array, float]] | None = None,
     ) -> Outcome:
         return solve_all(
             problems,
             names,
-            self._starts(problems) if self.warm_start else None,
+            self._starts(problems) if starts is None and self.warm_start else starts,
             title=self._title,
             verbose=self.verbose,
             callback=self.callback,

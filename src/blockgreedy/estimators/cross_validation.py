@@ -21,6 +21,7 @@ from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
+from blockgreedy.estimators.fold_groups import Starts, Whole, grouped, solve_group
 from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.score_plot import ScorePlotMixin
@@ -28,7 +29,7 @@ from blockgreedy.estimators.scoring import is_deviance, make_score
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.polish import is_small
 
-_FEW_ENTRIES, _MANY_ENTRIES = 300_000, 2_000_000
+_FEW_ENTRIES, _MANY_ENTRIES, _VERY_MANY_ENTRIES = 300_000, 2_000_000, 20_000_000
 _LOOSER = 100.0  # scores of folds differ far more from each other than this lets them differ from exact ones
 _CLOSER = (1.0, 0.01)  # of alphas that are solved again
 _FINEST = 1e-10  # a finer tol is at the mercy of rounding
@@ -41,6 +42,7 @@ class Choice(NamedTuple):
     alpha: float
     l1_ratio: float
     interrupted: bool  # by Ctrl-C, with only the first alphas known
+    starts: Starts | None = None  # of the fit of all rows
 
 
 class ScoringMixin:
@@ -101,7 +103,7 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         if classes is not None:
             check_classes(folds, y, classes, self.scoring, judge.score, len(offsets))
         grids = [self._grid(problems, ratio) for ratio in ratios]
-        n_jobs, n_threads = self._jobs(len(ratios) * len(folds), int(problems[0].X.size))
+        n_jobs, n_threads = self._jobs(len(ratios) * len(folds), problems[0].design.size)
         limits = {"max_iter": self.max_iter, "max_seconds": self.max_seconds, "n_threads": n_threads}
         paths = [
             FoldPath(of_fold, fold, grid, ratio, judge, **limits)
@@ -109,8 +111,10 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
             for fold in folds
         ]
         efforts = [] if is_small(problems[0]) else efforts  # those are solved to the last digits at once
-        interrupted = self._run(paths, len(ratios), tol, efforts, n_jobs)
+        whole = Whole(problems, folds[0])
+        interrupted = self._run(paths, whole, len(ratios), tol, efforts, n_jobs)
         choice = self._judge(paths, ratios, grids, interrupted)
+        choice = choice._replace(starts=whole.starts(choice.alpha, choice.l1_ratio))
         self.oof_decision_ = self._out_of_fold(paths, choice, len(y), problems[0].X)
         return choice
 
@@ -139,15 +143,18 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
     def _jobs(self, n_tasks: int, n_entries: int) -> tuple[int, int]:
         """(folds at a time, threads of each)"""
         threads = resolve_threads(self.n_threads)
-        # On large data the core has work for all threads: one fold at a time is as fast, in one solver's memory. On
-        # small data most of the time is Python's, whose threads take turns.
-        n_jobs = threads if _FEW_ENTRIES < n_entries <= _MANY_ENTRIES else 1
+        # On large data the core has work for all threads: one fold at a time is as fast, in one solver's memory. In
+        # between two at a time are faster. On small data most of the time is Python's, whose threads take turns.
+        n_jobs = threads if n_entries <= _MANY_ENTRIES else min(threads, 2)
+        n_jobs = n_jobs if _FEW_ENTRIES < n_entries <= _VERY_MANY_ENTRIES else 1
         if self.n_jobs is not None:
             n_jobs = count_of("n_jobs", self.n_jobs, threads, sys.maxsize)
         n_jobs = min(n_jobs, n_tasks)
         return n_jobs, max(1, threads // n_jobs)
 
-    def _run(self, paths: list[FoldPath], n_ratios: int, tol: float, efforts: list[Effort], n_jobs: int) -> bool:
+    def _run(
+        self, paths: list[FoldPath], whole: Whole, n_ratios: int, tol: float, efforts: list[Effort], n_jobs: int
+    ) -> bool:
         """All alphas to tol, then with these efforts those that the choice depends on; True after Ctrl-C."""
         n_models = sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
         done, again = 0, 0
@@ -160,7 +167,9 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
                 if progress is not None:
                     progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
-            if run_folds([partial(path.solve, tol) for path in paths], n_jobs, count):
+            groups = grouped(paths, n_ratios, tol)
+            at_once, n_threads = self._jobs(len(groups), paths[0].problems[0].design.size)
+            if run_folds([partial(solve_group, group, whole, tol, n_threads) for group in groups], at_once, count):
                 return True
             doubts = Doubts(ScoreTable(paths, n_ratios), self.selection)
             while efforts and np.any(wanted := doubts.next() & (doubts.times < len(efforts))):
@@ -252,10 +261,10 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
             p.with_alpha(choice.alpha * choice.l1_ratio, choice.alpha * (1 - choice.l1_ratio)) for p in problems
         ]
         if not choice.interrupted:
-            outcome = self._solve_all(chosen, names)
+            outcome = self._solve_all(chosen, names, starts=choice.starts)
             self._keep(outcome, one)
             return self._conclude(outcome, stacklevel=4)
         seconds = _LAST_SECONDS if self.max_seconds is None else min(_LAST_SECONDS, self.max_seconds)
-        self._keep(self._solve_all(chosen, names, max_seconds=seconds), one)
+        self._keep(self._solve_all(chosen, names, seconds, choice.starts), one)
         self.status_ = "interrupted"
         raise KeyboardInterrupt

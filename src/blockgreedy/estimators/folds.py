@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,21 +139,22 @@ class FoldPath:
         self.models: list[list[PathPoint]] = []  # at each alpha that was reached
         self.seconds = 0.0
 
+    @cached_property
+    def problems(self) -> Sequence[Problem]:
+        """One for each model, without the rows held out."""
+        return self.make_problems(self.fold)
+
     def solve(self, tol: float, advance: Advance) -> None:
         """All alphas, the largest first."""
-        problems = self.make_problems(self.fold)
+        problems = self.problems
         small = is_small(problems[0])
         make = WorkingSetEngine if small else FoldEngine
-        is_one = len(problems) == 1  # scores can be told at once, for whoever waits; several models score together
         paths = []
         for problem in problems:
             found: list[PathPoint] = []
 
             def see(point: PathPoint, predictions: Array | None, found: list[PathPoint] = found) -> bool:
-                found.append(point)
-                if is_one:
-                    self.models.append([point])
-                    self._measure(len(self.models) - 1, problems, predictions)
+                self.take(point, predictions, found)
                 return advance()
 
             walked = self._walk(problem, self.alphas, min(tol, _FINE) if small else tol, see, make=make)
@@ -162,17 +163,43 @@ class FoldPath:
                 self.models.clear()
                 self._walk(problem, self.alphas, tol, see, make=WorkingSetEngine)
             paths.append(found)
-        if not is_one:
+        self.assemble(paths)
+        self.conclude(tol)
+
+    def take(self, point: PathPoint, predictions: Array | None, found: list[PathPoint]) -> None:
+        """The next point of a problem's path, and its predictions of all rows if they are known.
+
+        Of a single model the score is told at once, for whoever waits; several models score together.
+        """
+        found.append(point)
+        if len(self.problems) == 1:
+            self.models.append([point])
+            self._measure(len(self.models) - 1, self.problems, predictions)
+
+    def forget(self) -> None:
+        """Takes back all points."""
+        self.models.clear()
+        self.statuses.clear()
+        for known in (self.scores, self.nonzeros, self.gaps):
+            known.fill(np.nan)
+
+    def assemble(self, paths: Sequence[Sequence[PathPoint]]) -> None:
+        """The paths of all problems are walked: several models score together."""
+        if len(self.problems) > 1:
             self.models = [list(models) for models in zip(*paths, strict=False)]
             for i in range(len(self.models)):
-                self._measure(i, problems)
-        for problem, found in zip(problems, paths, strict=True):  # small data are held to more than was asked for
-            enough = tol * problem.null_model.objective
-            self.statuses += ["converged" if point.gap <= enough else point.status for point in found]
+                self._measure(i, self.problems)
+
+    def conclude(self, tol: float) -> None:
+        """Takes note of what became of each model; small data are held to more than was asked for."""
+        for models in self.models:
+            for problem, point in zip(self.problems, models, strict=True):
+                is_enough = point.gap <= tol * problem.null_model.objective
+                self.statuses.append("converged" if is_enough else point.status)
 
     def solve_again(self, at: Sequence[tuple[int, Effort]], advance: Advance) -> None:
         """Some alphas, each with an effort of its own from where it stands, while there is time."""
-        problems = self.make_problems(self.fold)
+        problems = self.problems
         for effort in sorted({effort for _, effort in at}, reverse=True):
             indices = sorted(i for i, own in at if own == effort)
             better = [self._better(k, problem, indices, effort, advance) for k, problem in enumerate(problems)]

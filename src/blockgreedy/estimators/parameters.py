@@ -93,8 +93,9 @@ _CV = """
         alphas whose scores are too close to tell which is best. The final fit uses ``tol``.
     n_jobs : int, optional
         Number of folds that run at the same time, in threads; -1: as many as there are threads, -2: one less, as in
-        joblib. Default: -1 if X has between 300,000 and 2 million stored values, otherwise 1: on larger data all
-        threads work on one fold, on smaller data there is too little work to divide.
+        joblib. Default: -1 if X has between 300,000 and 2 million stored values, 2 up to 20 million, otherwise 1: on
+        larger data all threads work on one fold, on smaller data there is too little work to divide. Folds of sparse
+        X that are solved side by side count as one.
     random_state : int, optional
         Shuffles the rows before they are divided into folds, if ``cv`` is a number.
 """

@@ -1,0 +1,166 @@
+"""Folds on sparse data are solved side by side: curves near exact ones, the same choice, and a way back."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import blockgreedy as bg
+from blockgreedy.estimators import fold_groups
+from blockgreedy.solvers import fold_group
+from blockgreedy.solvers.fold_group import FoldGroup, may_group
+
+
+@pytest.fixture(scope="module")
+def text():
+    return bg.data.text_like(1200, 2500, 50.0, seed=2)  # not so small that every point is evaluated again
+
+
+@pytest.fixture(autouse=True)
+def _few_rows_are_enough(monkeypatch):
+    monkeypatch.setattr(fold_group, "_LEAST_ROWS", 1000)
+
+
+@pytest.fixture
+def walks(monkeypatch):
+    """The groups that were walked: how many folds each had, and whether its points could be trusted."""
+    seen, own = [], fold_groups._walk
+    monkeypatch.setattr(
+        fold_groups, "_walk", lambda paths, *more: (seen.append((len(paths), own(paths, *more))), seen[-1][1])[1]
+    )
+    return seen
+
+
+def fit(make, X, y, fold_tol=None, sample_weight=None, **options):
+    return make(n_alphas=40, eps=0.05, fold_tol=fold_tol, **options).fit(X, y, sample_weight=sample_weight)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "n_groups"),
+    [
+        (bg.LassoCV, {}, 1),
+        (bg.LassoCV, {"standardize": True, "fit_intercept": False}, 1),
+        (bg.LassoCV, {"cv": 10}, 2),
+        (bg.ElasticNetCV, {"l1_ratio": [0.5, 0.9]}, 2),
+        (bg.LogisticRegressionCV, {}, 1),
+        (bg.LogisticRegressionCV, {"class_weight": "balanced"}, 1),
+        (bg.LogisticRegressionCV, {"several": True}, 3),
+    ],
+)
+def test_curves_and_choice_are_those_of_folds_solved_tightly_by_themselves(text, walks, make, options, n_groups, rng):
+    y = text.y
+    if options.pop("several", False):
+        score = text.X @ rng.normal(size=text.X.shape[1])
+        y = np.digitize(score, np.quantile(score, [0.3, 0.6]))
+    weights = rng.uniform(0.5, 2.0, len(y))
+    usual = fit(make, text.X, y, sample_weight=weights, **options)
+    assert len(walks) == n_groups
+    assert all(trusted for _, trusted in walks)
+    tight = fit(make, text.X, y, 1e-7, weights, **options)
+    assert len(walks) == n_groups  # not for folds that are to be exact
+    curves = [model.cv_results_["mean_test_score"] for model in (usual, tight)]
+    np.testing.assert_allclose(curves[0], curves[1], atol=1e-3 * abs(curves[1][0]), rtol=0)
+    assert usual.alpha_ == tight.alpha_
+    assert usual.status_ == "converged"
+    assert usual.coef_ == pytest.approx(tight.coef_, abs=0.05 * float(np.max(np.abs(tight.coef_))))
+
+
+@pytest.mark.threads
+def test_bits_are_the_same_for_any_number_of_threads(text):
+    one, other = (fit(bg.LogisticRegressionCV, text.X, text.y, n_threads=k) for k in (1, 3))
+    assert np.array_equal(one.score_path_, other.score_path_)
+    assert np.array_equal(one.coef_, other.coef_)
+
+
+def test_the_last_fit_starts_where_the_fit_of_all_rows_came_along(text, monkeypatch):
+    seen = []
+    own = bg.LassoCV._solve_all
+
+    def solve_all(self, problems, names, max_seconds=None, starts=None):
+        seen.append((problems[0], starts))
+        return own(self, problems, names, max_seconds, starts)
+
+    monkeypatch.setattr(bg.LassoCV, "_solve_all", solve_all)
+    model = fit(bg.LassoCV, text.X, text.y)
+    [(problem, [(coef, intercept)])] = seen
+    assert problem.objective(coef, intercept) <= problem.objective(model.coef_, model.intercept_) * (1 + 1e-4)
+
+
+def test_a_group_whose_predictions_drifted_is_solved_by_itself(text, monkeypatch, walks):
+    monkeypatch.setattr(FoldGroup, "has_drifted", lambda group: True)
+    drifted = fit(bg.LassoCV, text.X, text.y)
+    assert walks == [(5, False)]
+    monkeypatch.setattr(fold_groups, "may_group", lambda problems: False)
+    alone = fit(bg.LassoCV, text.X, text.y)
+    assert np.array_equal(drifted.score_path_, alone.score_path_)
+    assert not np.any(np.isnan(drifted.score_path_))
+
+
+def test_columns_that_float32_cannot_hold_send_folds_back_to_themselves(text, walks):
+    X = sp.csc_array(text.X, dtype=np.float64)
+    X.data[X.indptr[3] : X.indptr[4]] *= 1e-15
+    model = fit(bg.LassoCV, X, text.y)
+    assert not any(trusted for _, trusted in walks)
+    assert np.all(np.isfinite(model.score_path_))
+
+
+def test_copies_of_columns_get_no_weight(text):
+    X = sp.csc_array(sp.hstack([text.X, 2 * text.X[:, :400], text.X[:, :400]]))
+    problem = bg.Problem(X, text.y, loss="logistic", fit_intercept=True, alpha=1.0)
+    held_out = np.arange(len(text.y)) % 2 == 0
+    folds = [problem.with_sample_weight(mask.astype(float)) for mask in (held_out, ~held_out)]
+    alphas = problem.alpha_max * np.geomspace(1, 0.02, 20)
+    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=np.inf)
+    points = [group.to(i) for i in range(len(alphas))][-1]
+    for fold, point in zip(folds, points, strict=True):
+        own = np.bincount(_original(point.features, 2500, 400))
+        assert np.max(own) == 1
+        best = bg.solve(fold.with_alpha(alphas[-1]), tol=1e-8)
+        assert point.objective <= best.objective * (1 + 1e-4)
+
+
+def _original(features, n_columns, n_copies):
+    """The number of the column that each is a multiple of."""
+    copies = features >= n_columns
+    return np.where(copies, (features - n_columns) % n_copies, features)
+
+
+def test_problems_that_are_not_usual_are_not_grouped(text):
+    problem = bg.Problem(text.X, text.y, loss="logistic", fit_intercept=True, alpha=1.0)
+    assert may_group([problem, problem])
+    assert not may_group([problem])
+    few = bg.Problem(text.X[:900], text.y[:900], loss="logistic", alpha=1.0)
+    assert not may_group([few, few])
+    dense = bg.Problem(np.asfortranarray(text.X.toarray()), text.y, loss="logistic", alpha=1.0)
+    assert not may_group([dense, dense])
+    bounded = bg.Problem(text.X, text.y, loss="logistic", alpha=1.0, positive=True)
+    assert not may_group([bounded, bounded])
+    shifted = bg.Problem(text.X, text.y, loss="logistic", alpha=1.0, offset=np.ones(len(text.y)))
+    assert not may_group([shifted, shifted])
+
+
+def test_time_that_is_up_ends_a_group_at_its_alpha(text):
+    with pytest.warns(ConvergenceWarning, match="max_seconds"):
+        model = bg.LassoCV(n_alphas=400, eps=1e-4, max_seconds=0.02).fit(text.X, text.y)
+    known = np.isfinite(model.score_path_)
+    assert 0 < np.sum(known) < known.size
+    assert np.array_equal(np.sum(known, axis=0), np.full(5, np.sum(known[:, 0])))
+
+
+def test_the_core_refuses_misuse(text):
+    from blockgreedy import _core
+    from blockgreedy.problem.core_problem import CoreProblem
+
+    problem = bg.Problem(text.X, text.y, loss="logistic", alpha=1.0)
+    model = CoreProblem(problem, 1)
+    with pytest.raises(ValueError, match="1 to 8"):
+        _core.FoldPaths([model.core] * 9, [1.0] * 9)
+    paths = _core.FoldPaths([model.core], [1.0])
+    with pytest.raises(RuntimeError, match="start first"):
+        paths.move_to(0.5, 0.0, 0.5)
+    with pytest.raises(RuntimeError, match="move_to"):
+        paths.step(1e-6)
+    with pytest.raises(ValueError, match="no such fold"):
+        paths.gap(1)
+    with pytest.raises(ValueError, match="features"):
+        paths.start(0, np.zeros(text.X.shape[1]), np.array([text.X.shape[1]], dtype=np.int32), 0.0)
