@@ -104,6 +104,20 @@ def test_the_proof_comes_soon_after_the_fact(text, loss, ratio):
     assert solution.n_iter <= np.flatnonzero(error <= 1e-6)[0] + 6
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_loose_proof_beside_an_intercept_does_not_wait_for_the_end(seed):
+    """Where the subproblem's dual point leaves the domain of the loss; 10 to 12 iterations if it were given up there."""
+    data = bg.data.text_like(2000, 3000, 20.0, seed=seed)
+    y = np.where((data.y > 0) & (np.random.default_rng(seed).random(2000) < 0.1), 1.0, -1.0)
+    problem = bg.Problem(data.X, y, loss="logistic", alpha=1.0, fit_intercept=True)
+    problem = problem.with_alpha(problem.alpha_max / 1000)
+    solution = bg.solve(problem, tol=1e-2)
+    assert solution.status == "converged"
+    assert solution.n_iter <= 8
+    gap = problem.duality_gap(solution.coef, solution.intercept, dual=solution.dual)
+    assert gap <= 1e-2 * problem.null_model.objective * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
 def test_blocks_on_a_small_problem(rng, n_blocks):
     problem = random_problem(rng, "squared", 0.01)

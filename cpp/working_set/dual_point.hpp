@@ -225,8 +225,8 @@ class DualPoint {
     });
   }
 
-  // Moves the point along one column until their product has changed by so much, weighted with the curvatures: rows that can hardly
-  // move stay, and the move is what a coordinate step of the weights would do to θ.
+  // Moves the point along one column until their product has changed by so much, weighted with the curvatures: rows
+  // that can hardly move stay, and the move is what a coordinate step of the weights would do to θ.
   void move_along(std::vector<double>& point, std::int32_t feature, double change, double curvature,
                   const std::vector<float>& roots) {
     if (!(curvature > 0)) return;
@@ -256,8 +256,8 @@ class DualPoint {
   }
 
   // Moves the point to where it keeps the constraints of the intercept and the unpenalised columns and is in the
-  // domain. A row that leaves the domain is moved to its end and stays there: the others make up for it. False if that
-  // does not lead there.
+  // domain. A row that leaves the domain is moved to its end and stays there: the others make up for it. False if
+  // that does not lead there.
   bool move_to_equalities(std::vector<double>& point, const std::vector<float>& root,
                           const std::vector<std::int32_t>& unpenalised) {
     std::vector<float> free;  // root, but 0 in rows at an end of their domain

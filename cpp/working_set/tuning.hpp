@@ -272,8 +272,8 @@ struct Tuning {
     // path.py takes a step anyway.
     static constexpr double carried_over_share = 1e-3;
     // Repairs of a dual point before it is given up, each of two sweeps of projections onto the constraints that it
-    // breaks; none if more than 1000 + support/8 are broken, or if the gap is more than 6 times the one asked for, which
-    // repairs do not bring down: the weights are not there yet.
+    // breaks; none if more than 1000 + support/8 are broken, or if the gap is more than 6 times the one asked for,
+    // which repairs do not bring down: the weights are not there yet.
     static constexpr int n_repairs = 3, sweeps_per_repair = 2;
     static constexpr double hopeful_gap = 6;
     // Scaling a point by 1 − v costs about v times the penalty. Violations that cost less than half of the gap asked

@@ -9,7 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import Columns, as_columns, as_rows, column_norms, columns_of_rows
+from blockgreedy.problem.columns import (
+    Columns,
+    as_columns,
+    as_rows,
+    column_norms,
+    columns_of_rows,
+    combined_exactly,
+)
 from blockgreedy.problem.some_columns import SomeColumns
 
 if TYPE_CHECKING:
@@ -18,6 +25,7 @@ if TYPE_CHECKING:
 
 _FEW = 50_000  # entries that are turned at once: there is nothing to save
 _CACHED = 2**17  # numbers of a dense matrix that are worked on at a time
+_CANCELLED = 100  # sizes that add up to so many times the sum: columns nearly cancel
 _TURNING = threading.Lock()  # folds share a matrix
 
 
@@ -104,8 +112,21 @@ class Design:
             return self._some
 
 
-def combined(design: Design, features: NDArray[np.integer[Any]], w: Any) -> tuple[NDArray[np.float64], float]:
-    """X[:, features] @ w in float64, and Σ|w_j|‖x_j‖.
+def combined(
+    design: Design, features: NDArray[np.integer[Any]], w: NDArray[np.float64], intercept: float
+) -> NDArray[np.float64]:
+    """X[:, features] @ w + intercept in float64."""
+    total, size = _sum_and_size(design, features, w)
+    total += intercept
+    if size > _CANCELLED * np.sqrt(np.sum(total**2)):
+        return combined_exactly(design.take(features), w, intercept)
+    return total
+
+
+def _sum_and_size(
+    design: Design, features: NDArray[np.integer[Any]], w: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """X[:, features] @ w and Σ|w_j|‖x_j‖.
 
     Of a dense array a few columns at a time, which stay in the cache: all in float64 would be a second matrix.
     """

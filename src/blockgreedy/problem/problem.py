@@ -22,7 +22,6 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
-from blockgreedy.problem.columns import combined_exactly
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.design import Design, combined
 from blockgreedy.problem.losses import make_loss
@@ -280,10 +279,7 @@ class Problem:
 
     def _predictions(self, w: Array, intercept: float) -> Array:
         features = np.flatnonzero(w)
-        predictions, size = combined(self.design, features, w[features])
-        predictions += intercept
-        if size > 100 * np.sqrt(np.sum(predictions**2)):  # columns that nearly cancel
-            predictions = combined_exactly(self.design.take(features), w[features], intercept)
+        predictions = combined(self.design, features, w[features], intercept)
         if self.offset is not None:
             predictions += self.offset
         return predictions

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import fold_paths
 from blockgreedy.problem.core_problem import CoreProblem
-from blockgreedy.problem.design import solver_columns
 from blockgreedy.solvers.solution_path import PathPoint
 
 if TYPE_CHECKING:
@@ -77,9 +76,7 @@ class FoldGroup:
         nulls = [p.fit_null_model(deadline, n_threads) for p in self._problems]
         self._coefs = [null.full_coef(problem.n_features) for null, problem in zip(nulls, problems, strict=True)]
         features = [np.flatnonzero(coef).astype(np.int32) for coef in self._coefs]
-        heaviest = max(self._problems, key=lambda p: 0.0 if p.row_weights is None else float(np.max(p.row_weights)))
-        columns = solver_columns(heaviest, ratio * alphas[-1], np.unique(np.concatenate(features))).columns
-        self._models = [CoreProblem(problem, n_threads, columns) for problem in self._problems]
+        self._models = [CoreProblem(problem, n_threads) for problem in self._problems]
         self.core = fold_paths(self._models, [null.objective for null in nulls])
         for k, null in enumerate(nulls):
             self.core.start(k, self._coefs[k], features[k], null.intercept)
