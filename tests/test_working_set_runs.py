@@ -106,7 +106,7 @@ def test_the_proof_comes_soon_after_the_fact(text, loss, ratio):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_loose_proof_beside_an_intercept_does_not_wait_for_the_end(seed):
-    """Where the subproblem's dual point leaves the domain of the loss; 10 to 12 iterations if it were given up there."""
+    """Where the subproblem's dual point leaves the domain of the loss; given up, it takes 10 to 12 iterations."""
     data = bg.data.text_like(2000, 3000, 20.0, seed=seed)
     y = np.where((data.y > 0) & (np.random.default_rng(seed).random(2000) < 0.1), 1.0, -1.0)
     problem = bg.Problem(data.X, y, loss="logistic", alpha=1.0, fit_intercept=True)
