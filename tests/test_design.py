@@ -154,6 +154,28 @@ def test_columns_that_no_dual_point_can_reach_are_left_out_without_a_look():
     assert entries_made(rows) == counts[counts > X.shape[0] * alpha].sum()
 
 
+@pytest.mark.parametrize("kind", ["plain", "intercept", "positive", "weights", "penalties"])
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_columns_whose_values_are_too_small_are_left_out(text, loss, kind, monkeypatch):
+    X, y = text[0].copy(), text[1]
+    X.data[0] = 50.0  # by their length alone nearly all columns could get a weight
+    options = {"loss": loss, **options_of(kind)}
+    alpha = 0.3 * bg.Problem(text[0], y, alpha=1.0, **options).alpha_max
+    rows, columns = both(X, y, alpha=alpha, **options)
+    monkeypatch.setattr(some_columns, "_MOST_NEAR", 0.0)
+    agree(bg.solve(rows, tol=1e-6), columns, 1e-6)
+    assert not is_turned(rows)
+    assert entries_made(rows) < 0.75 * X.nnz
+    weights = np.full(N, 1 / N) if columns.row_weights is None else columns.row_weights
+    reach = columns.loss.derivative_bound * (abs(columns.X).T @ weights)
+    u = np.ones(P) if columns.penalty_weights is None else columns.penalty_weights
+    counts = np.diff(columns.X.indptr)
+    assert entries_made(rows) == counts[(reach > alpha * u) | (u == 0)].sum()
+    monkeypatch.setattr(some_columns, "_MOST_NEAR_REACHING", 0.0)
+    bg.solve(rows)
+    assert is_turned(rows)
+
+
 @pytest.mark.parametrize("kind", ["plain", "intercept", "fold", "penalties"])
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
 def test_a_solve_turns_few_columns(text, loss, kind):
@@ -330,10 +352,13 @@ def test_products_of_rows_are_those_of_columns_for_any_number_of_threads(shape, 
     found = []
     for n_threads in (1, 2, 5):
         rows = _core.Rows(*X.shape, X.indptr, X.indices, X.data, n_threads)
-        found.append([rows.products(theta, every, n_threads) for every in (1, 7)])
+        found.append(
+            [rows.products(theta, every, n_threads) for every in (1, 7)] + [rows.reaches(abs(theta), n_threads)]
+        )
     wide = X.astype(np.float64)
     np.testing.assert_allclose(found[0][0], wide.T @ theta, atol=1e-10)
     np.testing.assert_allclose(found[0][1], 7 * (wide[::7].T @ theta[::7]), atol=1e-9)
+    np.testing.assert_allclose(found[0][2], abs(wide).T @ abs(theta), atol=1e-10)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
 
@@ -356,6 +381,12 @@ def test_columns_are_marked_by_their_thresholds():
     # at most so many entries of at most 2 each
     assert marked("mark_reachable", (0.3,), 1.0, None, *everything) == [0, 4]
     assert marked("mark_reachable", (0.3,), 1.0, np.array([2.0, 0.5, np.inf, 0.0, 1.0]), *everything) == [1, 3, 4]
+    reaches = rows.reaches(np.array([0.4, 0.6]), 1)
+    np.testing.assert_allclose(reaches, [1.0, 0.3, 0.8, 0.0, 1.0])
+    assert marked("mark_reaching", (reaches,), 0.7, None, *everything) == [0, 2, 4]
+    assert marked("mark_reaching", (reaches,), 0.7, None, 0.0, np.inf) == [0, 2, 4]
+    assert marked("mark_reaching", (reaches,), 0.7, None, 0.0, 0.0) == []
+    assert marked("mark_reaching", (reaches,), 1.0, np.array([2.0, 0.2, np.inf, 0.0, 1.0]), *everything) == [1, 3, 4]
     kept = np.array([1, 0, 0, 0, 1], dtype=np.uint8)
     assert rows.count_missing(np.array([9.0, 0.99, -0.99, 0.0, 9.0]), 1.0, 1.0, None, *everything, kept) == 0
     assert rows.count_missing(np.array([9.0, 1.0, -1.1, 0.0, 9.0]), 1.0, 1.0, None, *everything, kept) == 2
