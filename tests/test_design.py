@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy import _core
 from blockgreedy.problem import some_columns
 from blockgreedy.problem.design import Design
 
@@ -152,6 +151,28 @@ def test_columns_that_no_dual_point_can_reach_are_left_out_without_a_look():
     assert entries_made(rows) < 0.5 * X.nnz
     counts = np.diff(columns.X.indptr)
     assert entries_made(rows) == counts[counts > X.shape[0] * alpha].sum()
+
+
+@pytest.mark.parametrize("kind", ["plain", "intercept", "positive", "weights", "penalties"])
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_columns_whose_values_are_too_small_are_left_out(text, loss, kind, monkeypatch):
+    X, y = text[0].copy(), text[1]
+    X.data[0] = 50.0  # by their length alone nearly all columns could get a weight
+    options = {"loss": loss, **options_of(kind)}
+    alpha = 0.3 * bg.Problem(text[0], y, alpha=1.0, **options).alpha_max
+    rows, columns = both(X, y, alpha=alpha, **options)
+    monkeypatch.setattr(some_columns, "_MOST_NEAR", 0.0)
+    agree(bg.solve(rows, tol=1e-6), columns, 1e-6)
+    assert not is_turned(rows)
+    assert entries_made(rows) < 0.75 * X.nnz
+    weights = np.full(N, 1 / N) if columns.row_weights is None else columns.row_weights
+    reach = columns.loss.derivative_bound * (abs(columns.X).T @ weights)
+    u = np.ones(P) if columns.penalty_weights is None else columns.penalty_weights
+    counts = np.diff(columns.X.indptr)
+    assert entries_made(rows) == counts[(reach > alpha * u) | (u == 0)].sum()
+    monkeypatch.setattr(some_columns, "_MOST_NEAR_REACHING", 0.0)
+    bg.solve(rows)
+    assert is_turned(rows)
 
 
 @pytest.mark.parametrize("kind", ["plain", "intercept", "fold", "penalties"])
@@ -319,48 +340,6 @@ def test_rows_with_repeated_or_unsorted_entries_are_added_up(text):
     backwards = np.lexsort((-X.indices, within))
     unsorted = sp.csr_array((X.data[backwards], X.indices[backwards], X.indptr), shape=X.shape)
     same(bg.solve(bg.Problem(unsorted, y, loss="logistic", alpha=1e-3)), bg.solve(rows))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(20_000, 40), (3000, 60_000)])
-def test_products_of_rows_are_those_of_columns_for_any_number_of_threads(shape, dtype):
-    rng = np.random.default_rng(8)
-    X = sp.csr_array(sp.random_array(shape, density=200_000 / np.prod(shape), rng=rng), dtype=dtype)
-    theta = rng.standard_normal(shape[0])
-    found = []
-    for n_threads in (1, 2, 5):
-        rows = _core.Rows(*X.shape, X.indptr, X.indices, X.data, n_threads)
-        found.append([rows.products(theta, every, n_threads) for every in (1, 7)])
-    wide = X.astype(np.float64)
-    np.testing.assert_allclose(found[0][0], wide.T @ theta, atol=1e-10)
-    np.testing.assert_allclose(found[0][1], 7 * (wide[::7].T @ theta[::7]), atol=1e-9)
-    for other in found[1:]:
-        np.testing.assert_array_equal(found[0], other)
-
-
-def test_columns_are_marked_by_their_thresholds():
-    X = sp.csr_array(np.array([[1.0, 0.0, -2.0, 0.0, 1.0], [1.0, 0.5, 0.0, 0.0, 1.0]]))
-    rows = _core.Rows(*X.shape, X.indptr, X.indices, X.data, 1)
-    everything = np.full(5, -np.inf), np.full(5, np.inf)
-
-    def marked(name, first, *penalty):
-        kept = np.zeros(5, dtype=np.uint8)
-        getattr(rows, name)(*first, *penalty, kept)
-        return np.flatnonzero(kept).tolist()
-
-    products = np.array([0.9, -0.4, 0.71, 0.0, np.nan])
-    assert marked("mark_near", (products, 0.7), 1.0, None, *everything) == [0, 2, 4]
-    assert marked("mark_near", (products, 0.7), 1.0, np.array([2.0, 0.5, np.inf, 0.0, 1.0]), *everything) == [1, 3, 4]
-    assert marked("mark_near", (products, 0.7), 1.0, None, 0.0, np.inf) == [4]  # weights ≥ 0 need products < 0
-    assert marked("mark_near", (-products, 0.7), 1.0, None, 0.0, np.inf) == [0, 2, 4]
-    # at most so many entries of at most 2 each
-    assert marked("mark_reachable", (0.3,), 1.0, None, *everything) == [0, 4]
-    assert marked("mark_reachable", (0.3,), 1.0, np.array([2.0, 0.5, np.inf, 0.0, 1.0]), *everything) == [1, 3, 4]
-    kept = np.array([1, 0, 0, 0, 1], dtype=np.uint8)
-    assert rows.count_missing(np.array([9.0, 0.99, -0.99, 0.0, 9.0]), 1.0, 1.0, None, *everything, kept) == 0
-    assert rows.count_missing(np.array([9.0, 1.0, -1.1, 0.0, 9.0]), 1.0, 1.0, None, *everything, kept) == 2
-    with pytest.raises(ValueError, match="kept must hold 0 and 1"):
-        rows.n_entries(np.full(5, 2, dtype=np.uint8))
 
 
 def test_values_that_hide_thresholds_behind_rounding_are_solved_with_all_columns(text, monkeypatch):

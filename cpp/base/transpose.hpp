@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -50,6 +51,9 @@ class RowsToColumns {
   // out_j = x_j·theta of every column; false if the rows have changed. The sums do not depend on the threads.
   // every: an estimate from rows 0, every, 2·every, …
   virtual bool products(const double* theta, std::int64_t every, double* out, ThreadTeam& team) const = 0;
+
+  // out_j = Σ_i |x_ij| most_i: how large x_j·θ may be where |θ_i| ≤ most_i. Else as `products`.
+  virtual bool reaches(const double* most, double* out, ThreadTeam& team) const = 0;
 
   std::int64_t n_entries(const std::uint8_t* kept) const {
     if (kept == nullptr) return nnz_;
@@ -95,6 +99,22 @@ class TypedRowsToColumns final : public RowsToColumns {
   }
 
   bool products(const double* theta, std::int64_t every, double* out, ThreadTeam& team) const override {
+    return add_up(theta, every, [](T x) { return static_cast<double>(x); }, out, team);
+  }
+
+  bool reaches(const double* most, double* out, ThreadTeam& team) const override {
+    return add_up(most, 1, [](T x) { return std::abs(static_cast<double>(x)); }, out, team);
+  }
+
+ private:
+  static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and count
+  static constexpr std::int64_t entries_per_sum = 32, max_sums = 16;  // a table costs its size twice
+  static constexpr std::int64_t cached_entries = 1 << 19;
+  using Lanes = std::array<std::uint32_t, n_fingerprint_lanes>;
+
+  // out_j = Σ_i of(x_ij) factors_i
+  template <class Of>
+  bool add_up(const double* factors, std::int64_t every, Of of, double* out, ThreadTeam& team) const {
     if (!has_same_pointers()) return false;
     // As many sums as rows are long enough for, whatever the number of threads; added up in their order.
     const std::int64_t n_sums = std::clamp<std::int64_t>(nnz_ / (every * entries_per_sum * p_), 1, max_sums);
@@ -102,13 +122,13 @@ class TypedRowsToColumns final : public RowsToColumns {
     std::vector<LargeArray<double>> sums(n_sums > 1 ? together : 0);
     for (auto& own : sums) own = LargeArray<double>::unset(p_);
     std::fill_n(out, p_, 0.0);
-    if (n_sums == 1) add_products(0, n_, theta, every, out);
+    if (n_sums == 1) add_rows(0, n_, factors, every, of, out);
     for (std::int64_t first = 0; first < n_sums && n_sums > 1; first += together) {
       const std::int64_t count = std::min(together, n_sums - first);
       team.for_all(count, [&](std::int64_t k, int) {
         std::fill_n(sums[k].data(), p_, 0.0);
         const std::int64_t begin = row_of_cut(first + k, n_sums), end = row_of_cut(first + k + 1, n_sums);
-        add_products((begin + every - 1) / every * every, end, theta, every, sums[k].data());
+        add_rows((begin + every - 1) / every * every, end, factors, every, of, sums[k].data());
       });
       for_column_parts(team, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
         for (std::int64_t k = 0; k < count; ++k) {
@@ -118,12 +138,6 @@ class TypedRowsToColumns final : public RowsToColumns {
     }
     return true;
   }
-
- private:
-  static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and count
-  static constexpr std::int64_t entries_per_sum = 32, max_sums = 16;  // a table costs its size twice
-  static constexpr std::int64_t cached_entries = 1 << 19;
-  using Lanes = std::array<std::uint32_t, n_fingerprint_lanes>;
 
   bool pointers_ascend() const {
     if (rows_.indptr[0] != 0) return false;
@@ -188,14 +202,15 @@ class TypedRowsToColumns final : public RowsToColumns {
     return true;
   }
 
-  void add_products(std::int64_t first, std::int64_t last, const double* theta, std::int64_t every,
-                    double* out) const {
+  template <class Of>
+  void add_rows(std::int64_t first, std::int64_t last, const double* factors, std::int64_t every, Of of,
+                double* out) const {
     for (std::int64_t i = first; i < last; i += every) {
-      const double factor = static_cast<double>(every) * theta[i];
+      const double factor = static_cast<double>(every) * factors[i];
       const auto end = static_cast<std::int64_t>(rows_.indptr[i + 1]);
       for (auto k = static_cast<std::int64_t>(rows_.indptr[i]); k < end; ++k) {
         const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
-        if (j < static_cast<std::uint64_t>(p_)) out[j] += static_cast<double>(rows_.data[k]) * factor;
+        if (j < static_cast<std::uint64_t>(p_)) out[j] += of(rows_.data[k]) * factor;
       }
     }
   }

@@ -66,6 +66,14 @@ class PyRows {
     blockgreedy::mark_reachable(sound(), penalty, most, kept.data());
   }
 
+  void mark_reaching(Vector<double> reaches, double alpha, OptionalVector weights, NumberOrVector lower,
+                     NumberOrVector upper, Buffer<std::uint8_t> kept) const {
+    check_size("reaches", reaches.size(), n_cols_);
+    check_size("kept", kept.size(), n_cols_);
+    const Penalty penalty = penalty_of(alpha, weights, lower, upper);
+    blockgreedy::mark_reaching(sound(), reaches.data(), penalty, kept.data());
+  }
+
   std::int64_t count_missing(Vector<double> products, double size, double alpha, OptionalVector weights,
                              NumberOrVector lower, NumberOrVector upper, Mask kept) const {
     check_size("products", products.size(), n_cols_);
@@ -83,11 +91,15 @@ class PyRows {
   nb::object products(Vector<double> theta, std::int64_t every, int n_threads) const {
     check_size("theta", theta.size(), n_rows_);
     if (every < 1) throw std::invalid_argument("every must be at least 1");
-    const auto block = std::make_shared<Block>(Block::unset(n_cols_ * std::int64_t{sizeof(double)}));
-    auto* out = reinterpret_cast<double*>(block->data());
-    bool is_sound = false;
-    with_team(n_threads, [&](ThreadTeam& team) { is_sound = sound().products(theta.data(), every, out, team); });
-    return is_sound ? array_in(block, out, n_cols_) : nb::none();
+    return of_columns(
+        n_threads, [&](double* out, ThreadTeam& team) { return sound().products(theta.data(), every, out, team); });
+  }
+
+  // None if the rows have changed.
+  nb::object reaches(Vector<double> most, int n_threads) const {
+    check_size("most", most.size(), n_rows_);
+    return of_columns(n_threads,
+                      [&](double* out, ThreadTeam& team) { return sound().reaches(most.data(), out, team); });
   }
 
   nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> long_columns(std::int64_t least) const {
@@ -129,6 +141,16 @@ class PyRows {
     if (const auto* values = std::get_if<Vector<double>>(&upper)) penalty.upper = array(*values);
     else penalty.upper_all = std::get<double>(upper);
     return penalty;
+  }
+
+  // A number for each column, or None if `write` finds that the rows have changed.
+  template <class Write>
+  nb::object of_columns(int n_threads, Write&& write) const {
+    const auto block = std::make_shared<Block>(Block::unset(n_cols_ * std::int64_t{sizeof(double)}));
+    auto* out = reinterpret_cast<double*>(block->data());
+    bool is_sound = false;
+    with_team(n_threads, [&](ThreadTeam& team) { is_sound = write(out, team); });
+    return is_sound ? array_in(block, out, n_cols_) : nb::none();
   }
 
   template <class T>
@@ -189,6 +211,8 @@ void bind_rows(nb::module_& m) {
   rows.def("mark_reachable", &PyRows::mark_reachable, "most"_a, "alpha"_a, "weights"_a.none(), "lower"_a, "upper"_a,
            "kept"_a.noconvert(),
            "Keeps columns that points with entries of at most this size could bring so far too.");
+  rows.def("mark_reaching", &PyRows::mark_reaching, "reaches"_a, "alpha"_a, "weights"_a.none(), "lower"_a, "upper"_a,
+           "kept"_a.noconvert(), "The same, judged by what ``reaches`` has returned.");
   rows.def("count_missing", &PyRows::count_missing, "products"_a, "size"_a, "alpha"_a, "weights"_a.none(), "lower"_a,
            "upper"_a, "kept"_a,
            "Columns that are not kept and may break their threshold at a point whose largest entry is this.");
@@ -199,6 +223,8 @@ void bind_rows(nb::module_& m) {
   rows.def(
       "products", &PyRows::products, "theta"_a, "every"_a, "n_threads"_a,
       "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");
+  rows.def("reaches", &PyRows::reaches, "most"_a, "n_threads"_a,
+           "Σ_i |x_ij| most_i of every column; None if the rows have changed.");
   rows.def("long_columns", &PyRows::long_columns, "least"_a, "Those with at least so many entries.");
 }
 

@@ -25,15 +25,27 @@ inline void mark_near(const double* products, std::int64_t n_columns, const Pena
   }
 }
 
+// Whether a column can get a weight where products of dual points with it are no larger than this.
+inline bool is_reached(const CoordinatePenalty& penalty, double largest_product) {
+  const bool is_pinned = penalty.lower == 0 && penalty.upper == 0;
+  return is_free(penalty) | (!is_pinned & !(largest_product <= penalty.l1));
+}
+
 // Marks columns whose product may exceed their threshold at a point without entries larger than `most`, judged by
 // their length and the largest value of all; and those without penalty.
 inline void mark_reachable(const RowsToColumns& rows, const Penalty& penalty, double most, std::uint8_t* kept) {
   const double reach = rows.largest() * most * (1 + Tuning::Screening::static_margin);
   for (std::int64_t j = 0; j < rows.n_columns(); ++j) {
-    const CoordinatePenalty own = penalty.at(j);
-    const bool is_pinned = own.lower == 0 && own.upper == 0;
-    const bool is_reached = !is_pinned & !(static_cast<double>(rows.count(j)) * reach <= own.l1);
-    kept[j] |= static_cast<std::uint8_t>(is_free(own) | is_reached);
+    kept[j] |= static_cast<std::uint8_t>(is_reached(penalty.at(j), static_cast<double>(rows.count(j)) * reach));
+  }
+}
+
+// The same, judged by what RowsToColumns::reaches has added up: sums of as many terms as the column has entries.
+inline void mark_reaching(const RowsToColumns& rows, const double* reaches, const Penalty& penalty,
+                          std::uint8_t* kept) {
+  for (std::int64_t j = 0; j < rows.n_columns(); ++j) {
+    const double rounding = Tuning::Screening::static_margin + DBL_EPSILON * static_cast<double>(rows.count(j));
+    kept[j] |= static_cast<std::uint8_t>(is_reached(penalty.at(j), reaches[j] * (1 + rounding)));
   }
 }
 

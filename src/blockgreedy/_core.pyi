@@ -277,6 +277,9 @@ class Rows:
         Keeps columns that points with entries of at most this size could bring so far too.
         """
 
+    def mark_reaching(self, reaches: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+        """The same, judged by what ``reaches`` has returned."""
+
     def count_missing(self, products: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: float, alpha: float, weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, lower: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: float | Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kept: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> int:
         """
         Columns that are not kept and may break their threshold at a point whose largest entry is this.
@@ -291,6 +294,9 @@ class Rows:
         """
         x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.
         """
+
+    def reaches(self, most: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_threads: int) -> object:
+        """Σ_i |x_ij| most_i of every column; None if the rows have changed."""
 
     def long_columns(self, least: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those with at least so many entries."""

@@ -66,6 +66,14 @@ def products_of_rows(
     return np.asarray(products)
 
 
+def reaches_of_rows(rows: _core.Rows, most: NDArray[np.float64], n_threads: int | None) -> NDArray[np.float64]:
+    """How large x_j·θ of every column may be where |θ_i| ≤ most_i."""
+    reaches = rows.reaches(np.ascontiguousarray(most), resolve_threads(n_threads))
+    if reaches is None:
+        _refuse("changed")
+    return np.asarray(reaches)
+
+
 def _canonical(columns: Any, fault: str, n_threads: int | None) -> Columns:
     if fault == "unsorted":  # or duplicated; the user's matrix is left as it is
         columns = columns.copy()

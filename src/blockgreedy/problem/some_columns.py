@@ -1,6 +1,6 @@
 """Some of the columns of a matrix of rows: those that a solve works with, and the proof that others do not matter.
 
-Turning rows into columns takes as long as a solve, and few columns ever get a weight. Two rules say which:
+Turning rows into columns takes as long as a solve, and few columns ever get a weight. Three rules say which:
 
 - A column of m entries has |x_j·θ| ≤ m·max|x|·max|θ_i|. Losses with bounded derivative bound θ, so columns that stay
   below their threshold have no weight at the solution and keep their constraints at every dual point. Enough where
@@ -9,6 +9,8 @@ Turning rows into columns takes as long as a solve, and few columns ever get a w
   found with these is optimal for them; for all others one pass over the rows adds up x_j·θ of the dual point. Columns
   that break their threshold are turned as well, with those that are near, and the solve goes on. Where none does, the
   dual point keeps the constraints of all columns, and proves what it would prove with all of them at hand.
+- Where both leave too many columns, a pass over the rows adds up Σ_i |x_ij|·max|θ_i|, which is far less than m·max|x|
+  where values differ, and needs no proof later either.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import Columns, columns_of_rows, products_of_rows
+from blockgreedy.problem.columns import Columns, columns_of_rows, products_of_rows, reaches_of_rows
 
 if TYPE_CHECKING:
     from blockgreedy import _core
@@ -32,6 +34,7 @@ _SAMPLE, _LEAST_SHARE = 1024, 8  # rows that estimate gradients: so many, but no
 # Shares of the entries. Reachable columns need no proof and none of them is missing, so that near ones are looked for
 # where reachable ones are many, and taken where they are half as many. All columns are made where neither saves much.
 _FEW_REACHABLE, _MOST_REACHABLE, _MOST_NEAR = 0.5, 0.75, 0.4
+_MOST_NEAR_REACHING = 0.5  # columns that are near have values that reach: where they are more, no pass would pay
 _VERY_FEW = 0.1  # near ones: as many again cost less than to find one of them missing
 
 
@@ -42,8 +45,8 @@ class SomeColumns:
         self._rows, self._n_threads = rows, n_threads  # not the problem, whose matrix this belongs to
         self._shape, self._size = problem.design.shape, problem.design.size
         self._are_all_that_matter = False
-        heaviest = 1 / problem.n_samples if problem.row_weights is None else float(np.max(problem.row_weights))
-        self._bound = problem.loss.derivative_bound * heaviest  # of entries of θ
+        weights = 1 / problem.n_samples if problem.row_weights is None else problem.row_weights
+        self._row_weights, self._bound = weights, problem.loss.derivative_bound  # of entries of θ, a unit of weight
         self._penalty = problem.alpha, problem.penalty_weights, problem.lower, problem.upper
         self._kept = np.zeros(problem.n_features, dtype=np.uint8)
         self._columns: Columns = None
@@ -63,7 +66,7 @@ class SomeColumns:
     def begin(self, theta: Array, features: NDArray[np.integer[Any]]) -> bool:
         """Chooses columns for a solve that starts at θ, with weights of these features; False: all of them."""
         self._are_all_that_matter = bool(np.isfinite(self._bound))
-        most = self._bound if self._are_all_that_matter else _largest(theta)
+        most = self._bound * float(np.max(self._row_weights)) if self._are_all_that_matter else _largest(theta)
         self._kept[features] = 1
         self._rows.mark_reachable(most, *self._penalty, self._kept)
         share = self._share()
@@ -76,11 +79,24 @@ class SomeColumns:
         self._rows.mark_near(products, _NEAR_START, *self._penalty, near)
         if self._rows.n_entries(near) <= _VERY_FEW * self._size:
             self._rows.mark_near(products, _NEAR_START / 2, *self._penalty, near)
-        if self._rows.n_entries(near) > min(_MOST_NEAR, share / 2) * self._size:
-            return share <= _MOST_REACHABLE
+        del products  # whose memory is used again
+        near_share = self._rows.n_entries(near) / self._size
+        if near_share > min(_MOST_NEAR, share / 2):
+            return share <= _MOST_REACHABLE or (near_share <= _MOST_NEAR_REACHING and self._keep_reaching(features))
         self._kept = near & self._kept if self._are_all_that_matter else near
         self._are_all_that_matter = False
         return True
+
+    def _keep_reaching(self, features: NDArray[np.integer[Any]]) -> bool:
+        """Keeps only columns whose own values could bring them to their threshold; whether they are few."""
+        if not self._are_all_that_matter:
+            return False
+        self.n_touched += self._size
+        most = np.broadcast_to(self._bound * self._row_weights, self._shape[:1])
+        self._kept[:] = 0
+        self._kept[features] = 1
+        self._rows.mark_reaching(reaches_of_rows(self._rows, most, self._n_threads), *self._penalty, self._kept)
+        return self.are_few
 
     def _share(self) -> float:
         return self._rows.n_entries(self._kept) / self._size
