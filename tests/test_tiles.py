@@ -114,10 +114,16 @@ def test_predictions_by_parts_are_those_of_the_whole():
     rng = np.random.default_rng(0)
     X, w = np.asfortranarray(rng.standard_normal((300, 2000)).astype(np.float32)), rng.standard_normal(1000)
     features = np.arange(0, 2000, 2)
-    total, size = combined(Design.of(X), features, w)
     own = X[:, features].astype(np.float64)
-    assert total == pytest.approx(own @ w, rel=1e-12, abs=1e-11)
-    assert size == pytest.approx(float(np.abs(w) @ np.linalg.norm(own, axis=0)))
+    assert combined(Design.of(X), features, w, 0.5) == pytest.approx(own @ w + 0.5, rel=1e-12, abs=1e-11)
+
+
+def test_predictions_of_columns_that_cancel_keep_their_digits():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(300)
+    X = np.asfortranarray(np.column_stack([x, x, rng.standard_normal(300)]))
+    found = combined(Design.of(X), np.arange(3), np.array([1e12, -1e12, 1e-4]), 0.0)
+    np.testing.assert_array_equal(found, 1e-4 * X[:, 2])
 
 
 @pytest.mark.parametrize("far", [0.0, 1000.0])
