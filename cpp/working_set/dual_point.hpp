@@ -54,6 +54,14 @@ class DualPoint {
         project_equalities(point, where, unpenalised);
         into_domain(point);
         if (!keeps_equalities(point, unpenalised)) return false;
+        // Rows that were brought back into the domain leave a sum that the dual value does not know of.
+        double bound = T::settling_share * T::equality_rounding;
+        for (; !keeps_equalities(point, unpenalised, T::equality_goal); bound *= T::settling_share) {
+          project_equalities(point, where, unpenalised);
+          into_domain(point);
+          if (!keeps_equalities(point, unpenalised, bound)) break;
+        }
+        if (!keeps_equalities(point, unpenalised)) return false;
       }
       find_broken(point, where, round == 0);
       keep_if_better(point);
@@ -98,6 +106,10 @@ class DualPoint {
     }
     return value;
   }
+
+  // What rounding left of Σθ = 0 takes from the bound: the Lagrangian at the best intercept, of which `b` is an
+  // estimate.
+  double leak(double b) { return problem_.fit_intercept ? std::fabs(b * sum_of(dual_)) : 0.0; }
 
   // Moves each row into the domain of the loss's conjugate.
   void into_domain(std::vector<double>& point) {
@@ -288,14 +300,18 @@ class DualPoint {
     }
   }
 
+  double sum_of(const std::vector<double>& point) {
+    return rows_.sum(
+        1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
+  }
+
   // By default to a tenth of what the check in certificate.py allows.
   bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
                         double rounding = T::equality_rounding) {
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
     if (problem_.fit_intercept) {
-      const double sum = rows_.sum(
-          1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
-      if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
+      if (!(std::fabs(sum_of(point)) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows))))
+        return false;
     }
     for (std::int32_t feature : unpenalised) {
       const double product = column_dot(view_, feature, point.data());
