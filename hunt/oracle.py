@@ -187,8 +187,9 @@ class Exact:
             if self.loss == "squared_hinge":
                 conjugate = a * (a / 4 - 1)
             else:
-                other = 1 - a
-                conjugate = a * np.log(np.where(a > 0, a, 1)) + other * np.log(np.where(other > 0, other, 1))
+                # 1 − a has lost an a below 1e-19, and with it the whole value of rows that are right by far
+                rest = np.log1p(-np.where(a < 1, a, 0))
+                conjugate = a * np.log(np.where(a > 0, a, 1)) + (1 - a) * rest
             products = theta_ * target
             verdict.value = L(np.sum(products) - np.sum(self.omega * conjugate))
         else:

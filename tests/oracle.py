@@ -97,7 +97,7 @@ class Case:
             if self.loss == "squared_hinge":
                 conjugate = 0.25 * a**2 - a
             else:
-                conjugate = a * np.log(np.where(a > 0, a, 1)) + (1 - a) * np.log(np.where(a < 1, 1 - a, 1))
+                conjugate = a * np.log(np.where(a > 0, a, 1)) + (1 - a) * np.log1p(-np.where(a < 1, a, 0))
         size = np.linalg.norm(theta)
         if self.intercept:
             assert abs(np.sum(theta)) <= 1e-11 * np.sqrt(len(y)) * size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse as sp
 import blockgreedy as bg
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.estimators.fitting import Outcome
+from blockgreedy.problem.certificate import NumpyPasses, scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.guard import guard
 from conftest import LOSSES, random_problem
@@ -171,3 +173,48 @@ def test_a_refit_is_without_any_penalty(rng):
     chosen = path.points[0].features
     design = np.column_stack([X[:, chosen], np.ones(80)])
     np.testing.assert_allclose(refit.coef[chosen], np.linalg.lstsq(design, y, rcond=None)[0][:-1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared_hinge"])
+def test_dual_points_beside_an_intercept_sum_to_nothing_but_rounding(loss):
+    """Rows that were brought back into the loss's domain had left Σθ at up to 1e-13, which gaps did not count."""
+    worst = 0.0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 8))
+        y = X[:, 0] - X[:, 1] + rng.normal(size=60)
+        problem = bg.Problem(
+            X, y + 3 if loss == "huber" else np.sign(y), loss=loss, alpha=1.0, huber_delta=0.5, fit_intercept=True
+        )
+        for point in bg.solve_path(problem, n_alphas=10, eps=0.05, tol=1e-6, keep_duals=True, n_threads=1).points:
+            size = np.sqrt(len(y)) * np.linalg.norm(point.dual)
+            worst = max(worst, abs(math.fsum(point.dual)) / max(size, 1e-300))
+    assert worst <= 1e-14
+
+
+def test_a_projected_dual_point_aims_at_rounding_itself(rng):
+    """A residual whose sum is within what rounding allows is projected all the same."""
+    X = rng.normal(size=(40, 3))
+    problem = bg.Problem(X, rng.normal(size=40), alpha=0.5, fit_intercept=True)
+    theta, _ = scaled_dual_point(problem, np.full(40, problem.null_model.intercept + 3e-13), NumpyPasses(problem))
+    assert np.any(theta)
+    assert abs(math.fsum(theta)) <= 1e-14 * np.sqrt(40) * np.linalg.norm(theta)
+
+
+def test_the_guard_charges_what_is_left_of_the_sum():
+    """By the intercept, which would gain so much by it."""
+    charged = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 4))
+        problem = bg.Problem(X, X[:, 0] + 3 + rng.normal(size=50), alpha=0.1, fit_intercept=True)
+        core = working_set(CoreProblem(problem, 1), tol=1e-6, f_null=-1.0, floor=0.0)
+        w = np.zeros(4)
+        core.start(w, problem.null_model.intercept)
+        core.step()
+        core.certify()
+        values = [verify(core, w, b)[2] for b in (0.0, 1e12, -2e12)]
+        assert values[0] - values[2] == pytest.approx(2 * (values[0] - values[1]))
+        assert 0 <= values[0] - values[1] <= 1e12 * 1e-14 * np.sqrt(50) * np.linalg.norm(core.dual)
+        charged.append(values[0] - values[1])
+    assert max(charged) > 0

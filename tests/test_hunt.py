@@ -94,6 +94,18 @@ def test_any_feasible_dual_point_is_below_any_primal_point(loss):
         assert exact.dual(scale * theta, w).value < best
 
 
+def test_dual_values_of_rows_that_are_right_by_far_keep_their_digits():
+    """The loss of such a row is exp(−margin), far below the last digit of 1."""
+    y, offset = np.array([-1.0, 1.0]), np.array([-60.7, 55.6])
+    exact = Exact(np.zeros((2, 1)), y, loss="logistic", alpha=1.0, offset=offset, sample_weight=np.array([0.2, 0.7]))
+    _, slope, _ = exact.losses(exact.predictions(np.zeros(1)))
+    theta, primal = exact.omega * slope, exact.primal(np.zeros(1))
+    assert 0 < primal < 1e-24
+    assert abs(primal - exact.dual(theta, np.zeros(1)).value) <= 1e-15 * primal
+    half = exact.dual(theta / 2, np.zeros(1)).value
+    assert primal - half == pytest.approx(0.5 * (1 - np.log(2)) * primal, rel=1e-9)
+
+
 def test_infeasible_dual_points_are_complained_of():
     X, y = orthogonal()
     exact = Exact(X, y, alpha=0.3, fit_intercept=True)

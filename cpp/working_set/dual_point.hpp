@@ -103,6 +103,10 @@ class DualPoint {
     return value;
   }
 
+  // What rounding left of Σθ = 0 takes from the bound: the Lagrangian at the best intercept, of which `b` is an
+  // estimate.
+  double leak(double b) { return problem_.fit_intercept ? std::fabs(b * sum_of(dual_)) : 0.0; }
+
   // Moves each row into the domain of the loss's conjugate. Calls moved(i) for those that were outside by more than
   // rounding, and returns how many these were.
   template <class Moved>
@@ -112,7 +116,7 @@ class DualPoint {
       double n_moved = 0;
       for (std::int64_t i = 0; i < count; ++i) {
         const double weight = row_weight(first + i), inside = weight * u[i];
-        if (std::fabs(inside - point[first + i]) > T::domain_rounding * weight) {
+        if (std::fabs(inside - point[first + i]) > T::row_rounding * std::max(weight, std::fabs(inside))) {
           moved(first + i);
           ++n_moved;
         }
@@ -260,15 +264,14 @@ class DualPoint {
   // that does not lead there.
   bool move_to_equalities(std::vector<double>& point, const std::vector<float>& root,
                           const std::vector<std::int32_t>& unpenalised) {
-    std::vector<float> free;  // root, but 0 in rows at an end of their domain
+    std::vector<float> free = root;  // but 0 in rows at an end of their domain
     for (int round = 0; round < T::domain_rounds; ++round) {
-      project_equalities(point, free.empty() ? root : free, unpenalised);
-      if (free.empty()) free = root;
+      project_equalities(point, free, unpenalised);
       const double n_moved = into_domain(point, [&](std::int64_t i) { free[i] = 0; });
-      if (keeps_equalities(point, unpenalised)) return true;
-      if (n_moved == 0) return false;
+      // what is left of a sum is missing from the proof, however little it is
+      if (n_moved == 0 || keeps_equalities(point, unpenalised, T::equality_goal)) break;
     }
-    return false;
+    return keeps_equalities(point, unpenalised);
   }
 
   // Projects onto these constraints, weighted as in project(): onto all of them jointly, and again for what rounding
@@ -345,14 +348,18 @@ class DualPoint {
     }
   }
 
+  double sum_of(const std::vector<double>& point) {
+    return rows_.sum(
+        1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
+  }
+
   // By default to a tenth of what the check in certificate.py allows.
   bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
                         double rounding = T::equality_rounding) {
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
     if (problem_.fit_intercept) {
-      const double sum = rows_.sum(
-          1, [&](std::int64_t begin, std::int64_t end) { return kernels().sum(point.data() + begin, end - begin); });
-      if (!(std::fabs(sum) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows)))) return false;
+      if (!(std::fabs(sum_of(point)) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows))))
+        return false;
     }
     for (std::int32_t feature : unpenalised) {
       const double product = column_dot(view_, feature, point.data());

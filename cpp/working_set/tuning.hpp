@@ -291,6 +291,8 @@ struct Tuning {
     // Rounds of projecting and moving rows into the domain; each takes more rows to an end of it, rarely after the
     // third.
     static constexpr int domain_rounds = 20;
+    // A row that comes back into the domain by more than this part has moved; less is rounding of its own value.
+    static constexpr double row_rounding = 1e-15;
     // A pivot of LDLᵀ below this part of its diagonal is rounding: the column depends on those before it.
     static constexpr double dependent_pivot = 1e-13;
     // The guard's tolerance for the domain of the conjugate and for constraints.

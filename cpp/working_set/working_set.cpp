@@ -152,7 +152,7 @@ class Solver final : public WorkingSet {
     combination_.sum(terms, base, predictions);
     if (size > Tuning::Proof::cancellation * rows_.norm(predictions))
       combination_.sum_compensated(terms, base, predictions);
-    return {rows_.loss_at(predictions) + penalty, penalty, dual_point_.recompute(here())};
+    return {rows_.loss_at(predictions) + penalty, penalty, dual_point_.recompute(here()) - dual_point_.leak(b)};
   }
 
  private:
