@@ -29,6 +29,9 @@ from blockgreedy.solvers.working_set import WorkingSetEngine
 Array = NDArray[np.float64]
 Advance = Callable[[], bool]  # counts a solved model; True: stop here
 
+# Seconds between looks for Ctrl-C. The system may hand the signal to any thread, and a main thread that just waits
+# would hear of it when all is done.
+_LISTENING = 0.1
 _FINE = 1e-8  # on small data: so that equal fits choose equal alphas
 
 
@@ -76,7 +79,10 @@ def run_folds(tasks: Sequence[Callable[[Advance], None]], n_jobs: int, count: Ca
     with ThreadPoolExecutor(n_jobs) as pool:
         futures = [pool.submit(task, advance) for task in tasks]
         try:
-            wait(futures, return_when="FIRST_EXCEPTION")
+            is_over = False
+            while not is_over:
+                done, others = wait(futures, _LISTENING, "FIRST_EXCEPTION")
+                is_over = not others or any(future.exception() for future in done)
         except KeyboardInterrupt:
             interrupted = True
         finally:
