@@ -62,7 +62,6 @@ class WorkingSetEngine(EngineBase):
     def _make(self) -> None:
         self.scaling = self.problem.scaling
         self.some = self._choose_columns()
-        self._proven_for_all: float | None = None  # the dual value whose point keeps the constraints of all columns
         self._make_core()
         self.coef = np.zeros(self.problem.n_features)  # memory is only touched where a weight is set
         self.here = self.scaling  # of the problem at the current alpha
@@ -74,6 +73,7 @@ class WorkingSetEngine(EngineBase):
             null = self.scaling.null_in(self.null)
             f_null, floor = null.objective, null.floor
         least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
+        self._proven_for_all: float | None = None  # the dual value whose point keeps the constraints of all columns
         columns = None if self.some is None else self.some.columns
         self.model = CoreProblem(self.scaling.inner, n_threads, columns)
         self.core: _core.WorkingSet = working_set(
@@ -213,6 +213,7 @@ class WorkingSetEngine(EngineBase):
         intercept = self.core.intercept
         del self.core, self.model  # and their columns: there need not be room for both
         if not self.some.are_few:
+            self._earlier[1] += self.some.n_touched  # passes over the rows count as well
             self.some = None
         self._make_core()
         if self.core.start(self.coef, intercept):
