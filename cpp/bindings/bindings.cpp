@@ -130,6 +130,7 @@ NB_MODULE(_core, m) {
   blockgreedy::bind_folds(m);
   blockgreedy::bind_working_set(m);
   blockgreedy::bind_rows(m);
+  blockgreedy::bind_tiles(m);
   blockgreedy::bind_data(m);
   blockgreedy::bind_theory(m);
   blockgreedy::bind_parts(m);

@@ -111,5 +111,6 @@ void bind_working_set(nb::module_& m);
 void bind_data(nb::module_& m);    // partitions, file formats and generators
 void bind_theory(nb::module_& m);  // what the theory asks of a matrix
 void bind_rows(nb::module_& m);    // rows → columns
+void bind_tiles(nb::module_& m);   // what a rank of the tile solver computes
 
 }  // namespace blockgreedy

@@ -1,0 +1,174 @@
+// What a rank of the tile solver computes by itself.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/variant.h>
+
+#include <memory>
+#include <optional>
+#include <variant>
+
+#include "bindings/bindings.hpp"
+#include "tiles/own_rows.hpp"
+#include "tiles/working_columns.hpp"
+
+namespace blockgreedy {
+namespace {
+
+// Threads that several objects share. Ctrl-C is left to Python: ranks have to agree on where to stop.
+struct PyTeam {
+  explicit PyTeam(int n_threads) : team(n_threads) {}
+  ThreadTeam team;
+};
+
+template <class T>
+using Given = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+class PyWorkingColumns {
+  using Float = WorkingColumns<float>;
+  using Double = WorkingColumns<double>;
+
+  template <class F>
+  auto with(F&& f) {
+    return columns_.index() == 1 ? f(std::get<Float>(columns_)) : f(std::get<Double>(columns_));
+  }
+
+ public:
+  PyWorkingColumns(nb::object matrix, bool has_intercept, nb::object team)
+      : matrix_(matrix), team_(team), threads_(nb::cast<PyTeam&>(team).team) {
+    const Matrix& view = nb::cast<const PyMatrix&>(matrix).view;
+    if (const auto* f32 = std::get_if<CscView<float>>(&view)) columns_.emplace<Float>(*f32, has_intercept);
+    else if (const auto* f64 = std::get_if<CscView<double>>(&view)) columns_.emplace<Double>(*f64, has_intercept);
+    else throw std::invalid_argument("matrix must be sparse");
+  }
+
+  Given<double> bend(Vector<double> curvature) {
+    return with([&](auto& columns) {
+      check_size("curvature", curvature.size(), columns.n_rows());
+      std::vector<double> diagonal(columns.n_cols());
+      const double* from = curvature.data();
+      {
+        nb::gil_scoped_release release;
+        columns.bend(from, diagonal.data(), threads_);
+      }
+      return give_away(std::move(diagonal));
+    });
+  }
+
+  Given<float> gram_product(Vector<double> p, Vector<std::int32_t> wanted) {
+    return with([&](auto& columns) {
+      check_size("p", p.size(), columns.n_cols());
+      const auto n = static_cast<std::int64_t>(wanted.size());
+      for (std::int64_t k = 0; k < n; ++k) {
+        if (wanted.data()[k] < 0 || wanted.data()[k] >= columns.n_cols())
+          throw std::invalid_argument("wanted must be columns of the matrix");
+      }
+      std::vector<float> out(wanted.size());
+      {
+        nb::gil_scoped_release release;
+        columns.gram_product(p.data(), wanted.data(), n, out.data(), threads_);
+      }
+      return give_away(std::move(out));
+    });
+  }
+
+  Given<double> combine(Vector<double> d) {
+    return with([&](auto& columns) {
+      check_size("d", d.size(), columns.n_cols());
+      std::vector<double> out(columns.n_rows());
+      {
+        nb::gil_scoped_release release;
+        columns.combine(d.data(), out.data(), threads_);
+      }
+      return give_away(std::move(out));
+    });
+  }
+
+  std::int64_t nonzeros_touched() {
+    return with([](auto& columns) { return columns.nonzeros_touched; });
+  }
+
+ private:
+  nb::object matrix_, team_;
+  ThreadTeam& threads_;
+  std::variant<std::monostate, Float, Double> columns_;
+};
+
+OwnRows own_rows(Vector<double> y, Vector<double> weights, int loss, double delta) {
+  if (loss < 0 || loss >= n_losses) throw std::invalid_argument("unknown loss number");
+  check_size("weights", weights.size(), static_cast<std::int64_t>(y.size()));
+  return {y.data(), weights.data(), static_cast<std::int64_t>(y.size()), Loss{static_cast<LossKind>(loss), delta}};
+}
+
+double evaluate_rows(PyTeam& team, Vector<double> y, Vector<double> weights, int loss, double delta,
+                     Vector<double> predictions, double margin, double flat, Buffer<double> theta,
+                     Buffer<float> root) {
+  const OwnRows rows = own_rows(y, weights, loss, delta);
+  check_size("predictions", predictions.size(), rows.n_rows);
+  check_size("theta", theta.size(), rows.n_rows);
+  check_size("root", root.size(), rows.n_rows);
+  nb::gil_scoped_release release;
+  return rows.evaluate(predictions.data(), margin, flat, theta.data(), root.data(), team.team);
+}
+
+Given<double> losses_along(PyTeam& team, Vector<double> y, Vector<double> weights, int loss, double delta,
+                  Vector<double> predictions, Vector<double> direction, Vector<double> steps) {
+  const OwnRows rows = own_rows(y, weights, loss, delta);
+  check_size("predictions", predictions.size(), rows.n_rows);
+  check_size("direction", direction.size(), rows.n_rows);
+  std::vector<double> out(steps.size());
+  {
+    nb::gil_scoped_release release;
+    rows.losses_along(predictions.data(), direction.data(), steps.data(), static_cast<std::int64_t>(steps.size()),
+                      out.data(), team.team);
+  }
+  return give_away(std::move(out));
+}
+
+// x_j·r of the columns whose mark is not 0; other entries of out keep what they hold. Returns the entries read.
+std::int64_t marked_products(PyTeam& team, const PyMatrix& matrix, Vector<double> r, Vector<std::uint8_t> marked,
+                             Buffer<double> out) {
+  check_size("r", r.size(), matrix.n_rows());
+  check_size("marked", marked.size(), matrix.n_cols());
+  check_size("out", out.size(), matrix.n_cols());
+  nb::gil_scoped_release release;
+  return std::visit(
+      [&](const auto& view) {
+        std::vector<std::int32_t> columns;
+        std::int64_t work = 0;
+        for (std::int64_t j = 0; j < view.n_cols; ++j) {
+          if (!marked.data()[j]) continue;
+          columns.push_back(static_cast<std::int32_t>(j));
+          work += view.count(j);
+        }
+        const auto cuts = cut_by_work(columns.size(), work + static_cast<std::int64_t>(columns.size()),
+                                      n_column_parts, [&](std::size_t k) { return view.count(columns[k]) + 1; });
+        team.team.for_work(n_column_parts, work, [&](std::int64_t part) {
+          std::vector<double> found(cuts[part + 1] - cuts[part]);
+          if (found.empty()) return;
+          column_dots(view, columns.data() + cuts[part], 0, static_cast<std::int64_t>(found.size()), r.data(),
+                      found.data());
+          for (std::size_t k = 0; k < found.size(); ++k) out.data()[columns[cuts[part] + k]] = found[k];
+        });
+        return work;
+      },
+      matrix.view);
+}
+
+}  // namespace
+
+void bind_tiles(nb::module_& m) {
+  nb::class_<PyTeam>(m, "Team", "Threads that live as long as this object.").def(nb::init<int>(), "n_threads"_a);
+  nb::class_<PyWorkingColumns>(m, "WorkingColumns", "Columns of a working set, and products with them.")
+      .def(nb::init<nb::object, bool, nb::object>(), "matrix"_a, "has_intercept"_a, "team"_a)
+      .def("bend", &PyWorkingColumns::bend, "curvature"_a, "The diagonal of ZᵀZ.")
+      .def("gram_product", &PyWorkingColumns::gram_product, "p"_a, "wanted"_a.noconvert())
+      .def("combine", &PyWorkingColumns::combine, "d"_a)
+      .def_prop_ro("nonzeros_touched", &PyWorkingColumns::nonzeros_touched);
+  m.def("evaluate_rows", &evaluate_rows, "team"_a, "y"_a, "weights"_a, "loss"_a, "delta"_a, "predictions"_a,
+        "margin"_a, "flat"_a, "theta"_a, "root"_a, "Fills theta and root; returns the loss.");
+  m.def("losses_along", &losses_along, "team"_a, "y"_a, "weights"_a, "loss"_a, "delta"_a, "predictions"_a,
+        "direction"_a, "steps"_a);
+  m.def("marked_products", &marked_products, "team"_a, "matrix"_a, "r"_a, "marked"_a.noconvert(), "out"_a.noconvert(),
+        "Fills out where marked; returns the number of entries read.");
+}
+
+}  // namespace blockgreedy

@@ -1,0 +1,1 @@
+"""The tile solver: one text for several processes, on one machine or a cluster."""

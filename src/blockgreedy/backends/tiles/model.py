@@ -1,0 +1,198 @@
+"""The quadratic model of the objective on the working set, and its minimisation.
+
+    q(z) = g·(z − w) + ½ (z − w)ᵀ(ZᵀZ + l2)(z − w) + Σ l1_j |z_j|   on   lower ≤ z ≤ upper
+
+Vectors of the working set are the same on every rank; a product ZᵀZp is the only message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.backends.tiles import tuning
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+@dataclass
+class WorkingPenalty:
+    """The penalty of the working set's columns."""
+
+    l1: Array
+    l2: Array
+    lower: Array
+    upper: Array
+
+    def value_or_inf(self, z: Array) -> float:
+        """inf outside of the bounds."""
+        if np.any(z < self.lower) or np.any(z > self.upper):
+            return float("inf")
+        return float(np.sum(self.l1 * np.abs(z) + 0.5 * self.l2 * z * z))
+
+    def clip(self, z: Array) -> Array:
+        return np.clip(z, self.lower, self.upper)
+
+
+class Model:
+    def __init__(
+        self,
+        weights: Array,
+        gradient: Array,
+        diagonal: Array,
+        penalty: WorkingPenalty,
+        product: Callable[[Array, NDArray[np.int32]], NDArray[np.float32]],
+        kappa: float,
+    ) -> None:
+        self.start, self.z = weights, weights.copy()
+        self.penalty, self.kappa = penalty, kappa
+        self.diagonal = diagonal + penalty.l2
+        self._product, self._all = product, np.arange(len(weights), dtype=np.int32)
+        self.slope = gradient + penalty.l2 * weights  # of the smooth part, at z
+        self._first_slope = self.slope
+        self.change = 0.0  # of the model since the start: never positive
+        self.n_products = 0
+
+    def product(self, p: Array, wanted: NDArray[np.int32] | None = None) -> Array:
+        """(ZᵀZ + l2)p, of the columns that are wanted (None: all)."""
+        self.n_products += 1
+        wanted = self._all if wanted is None else wanted
+        return self._product(p, wanted).astype(np.float64) + (self.penalty.l2 * p)[wanted]
+
+    def linear_change(self, z: Array) -> float:
+        """From the start to z, without curvature: what the objective falls by at first, at least."""
+        l1 = float(np.sum(self.penalty.l1 * (np.abs(z) - np.abs(self.start))))
+        return float(self._first_slope @ (z - self.start)) + l1
+
+    @property
+    def excess(self) -> float:
+        """How far |slope| exceeds its threshold at most, as a part of it: what scaling a dual point has to make up for."""
+        penalised = self.penalty.l1 > 0
+        over = np.abs(self.slope[penalised]) / self.penalty.l1[penalised] - 1
+        return float(np.max(over, initial=0.0))
+
+    def cycle(self, truncated: bool) -> None:
+        for _ in range(tuning.PROX_STEPS):
+            self._prox_step()
+        self._newton_step(tuning.CG_MOST_TRUNCATED if truncated else tuning.CG_MOST)
+
+    def _l1_change(self, z: Array) -> float:
+        return float(np.sum(self.penalty.l1 * (np.abs(z) - np.abs(self.z))))
+
+    def _prox_step(self) -> None:
+        pen = self.penalty
+        scale = self.kappa * self.diagonal
+        scale = np.where(scale > 0, scale, np.inf)
+        v = self.z - self.slope / scale
+        z = pen.clip(np.sign(v) * np.maximum(np.abs(v) - pen.l1 / scale, 0.0))
+        step = z - self.z
+        linear = float(self.slope @ step) + self._l1_change(z)
+        if not linear < 0:
+            return
+        bent = self.product(step)
+        curvature = float(step @ bent)
+        size = min(1.0, -linear / curvature) if curvature > 0 else 1.0
+        if size < 1 and linear + 0.5 * curvature <= 0.5 * (size * linear + 0.5 * size * size * curvature):
+            size = 1.0
+        self._move(self.z + size * step, size * bent, size * size * curvature)
+        self.kappa = max(tuning.KAPPA_MARGIN * curvature / float(np.sum(self.diagonal * step * step)), tuning.KAPPA_FADE * self.kappa)
+
+    def _move(self, z: Array, bent: Array, curvature: float) -> None:
+        self.change += float(self.slope @ (z - self.z)) + self._l1_change(z) + 0.5 * curvature
+        self.slope = self.slope + bent
+        self.z = z
+
+    def _newton_step(self, most: int) -> None:
+        pen, z = self.penalty, self.z
+        inside = (z > pen.lower) & (z < pen.upper)
+        free = (((z != 0) & inside) | (pen.l1 == 0)) & (self.diagonal > 0)
+        if not np.any(free):
+            return
+        slope = self.slope + pen.l1 * np.sign(z)
+        direction, bent, gain = self._conjugate_gradients(free, slope, most)
+        if not gain > 0:
+            return
+        target = self._into_orthant(z + direction)
+        best: tuple[float, Array, Array, float] | None = None
+        cut = (target != z + direction) & free
+        if not np.any(cut):
+            full = self.product(direction)
+            self._move(target, full, float(direction @ full))
+            return
+        frozen = cut
+        for attempt in range(1 + tuning.MOST_FREEZES):
+            step = target - z
+            full = self.product(step)
+            curvature = float(step @ full)
+            change = float(self.slope @ step) + self._l1_change(target) + 0.5 * curvature
+            if best is None or change < best[0]:
+                best = change, target, full, curvature
+            if -best[0] >= tuning.CLIPPED_KEEPS * gain or attempt == tuning.MOST_FREEZES:
+                break
+            # weights that would change their sign stay at zero, and the rest is solved again
+            fixed = np.where(frozen, target - z, 0.0)
+            bent_fixed = self.product(fixed)
+            direction2, _, _ = self._conjugate_gradients(free & ~frozen, slope + bent_fixed, most)
+            trial = z + fixed + direction2
+            target = self._into_orthant(trial)
+            frozen = frozen | ((target != trial) & free)
+        assert best is not None
+        shortened = self._halved(direction, bent, free)
+        if shortened is not None and shortened[0] < best[0] and -best[0] < tuning.CLIPPED_KEEPS * gain:
+            size = shortened[1]
+            full = self.product(direction)
+            self._move(pen.clip(z + size * direction), size * full, size * size * float(direction @ full))
+        elif best[0] < 0:
+            self._move(best[1], best[2], best[3])
+
+    def _into_orthant(self, z: Array) -> Array:
+        """Weights that change their sign stop at zero, others at their bounds."""
+        same = (z * self.z >= 0) | (self.penalty.l1 == 0)
+        return self.penalty.clip(np.where(same, z, 0.0))
+
+    def _halved(self, direction: Array, bent: Array, free: Mask) -> tuple[float, float] | None:
+        """The best of some shorter steps along the direction, signs changing as they will; costs no product."""
+        linear, curvature = float(self.slope @ direction), float(direction @ bent)
+        best = None
+        for k in range(12):
+            size = 0.5**k
+            z = self.z + size * direction
+            if np.any(self.penalty.clip(z) != z):
+                continue
+            change = size * linear + 0.5 * size * size * curvature + self._l1_change(z)
+            if best is None or change < best[0]:
+                best = change, size
+        return best
+
+    def _conjugate_gradients(self, free: Mask, slope: Array, most: int) -> tuple[Array, Array, float]:
+        """The step, its product on the free weights, and what it lowers the quadratic by."""
+        ids = np.flatnonzero(free).astype(np.int32)
+        residual = -slope[ids]
+        scale = 1.0 / self.diagonal[ids]
+        step, bent = np.zeros(len(ids)), np.zeros(len(ids))
+        y = scale * residual
+        p, rho, gain = y, float(residual @ y), 0.0
+        spread = np.zeros(len(slope))
+        for _ in range(most):
+            if not rho > 0:
+                break
+            spread[ids] = p
+            q = self.product(spread, ids)
+            curvature = float(p @ q)
+            if not curvature > 0:
+                break
+            size = rho / curvature
+            step, bent, residual = step + size * p, bent + size * q, residual - size * q
+            more = 0.5 * size * rho
+            gain += more
+            if more <= tuning.CG_SHARE * gain:
+                break
+            y = scale * residual
+            rho, before = float(residual @ y), rho
+            p = y + rho / before * p
+        direction, full = np.zeros(len(slope)), np.zeros(len(slope))
+        direction[ids], full[ids] = step, bent
+        return direction, full, gain

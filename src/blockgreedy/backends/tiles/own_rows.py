@@ -1,0 +1,65 @@
+"""The rows that a rank owns: predictions, dual point θ and curvatures there, and sums over them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy import _core
+from blockgreedy.backends.tiles import tuning
+from blockgreedy.problem.losses import Loss
+
+Array = NDArray[np.float64]
+
+
+class OwnRows:
+    """``weights`` are ω_i: 1/n, or the sample weights divided by their sum."""
+
+    def __init__(self, loss: Loss, y: Array, weights: Array, offset: Array | None, team: _core.Team) -> None:
+        self.loss, self.y, self.weights, self.offset = loss, y, weights, offset
+        self._team = team
+        self._delta = float(getattr(loss, "delta", 1.0))
+        self.predictions = np.zeros(len(y))
+        self.theta = np.zeros(len(y))  # ω_i loss′
+        self.root = np.zeros(len(y), dtype=np.float32)  # √(ω_i curvature) of the quadratic that the next step minimises
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def move_to(self, predictions: Array, margin: float, flat: float) -> float:
+        """Takes these predictions; returns the loss. ``margin`` and ``flat``: see the terms of the core's losses."""
+        self.predictions, self.theta, self.root = predictions, np.empty(len(self)), np.empty(len(self), np.float32)
+        return _core.evaluate_rows(
+            self._team, self.y, self.weights, self.loss.code, self._delta, predictions, margin, flat, self.theta,
+            self.root,
+        )  # fmt: skip
+
+    def losses_along(self, direction: Array, steps: Array) -> Array:
+        """The loss after each step along a direction of the predictions."""
+        return _core.losses_along(
+            self._team, self.y, self.weights, self.loss.code, self._delta, self.predictions, direction, steps
+        )
+
+    @property
+    def curvature(self) -> Array:
+        return np.square(self.root.astype(np.float64))
+
+    def _unweighted(self, theta: Array) -> Array:
+        return np.divide(theta, self.weights, out=np.zeros(len(self)), where=self.weights > 0)
+
+    def into_domain(self, theta: Array) -> Array:
+        """The nearest θ of which the loss has a conjugate."""
+        u = self._unweighted(theta)
+        inside = self.loss.into_domain(self.y, u)
+        return np.where(inside == u, theta, self.weights * inside)
+
+    def conjugate(self, theta: Array) -> float:
+        """Σ ω loss*(y, θ/ω) − θ·offset, for θ inside the domain up to rounding."""
+        u = self.loss.into_domain(self.y, self._unweighted(theta))
+        value = float(np.sum(self.weights * self.loss.conjugate(self.y, u)))
+        return value if self.offset is None else value - float(np.sum(theta * self.offset))
+
+    def best_scale_sums(self, theta: Array) -> tuple[float, float]:
+        """θ·(y − offset) and Σ θ²/ω: of a quadratic loss, their ratio is minus the scale that suits θ best."""
+        y = self.y if self.offset is None else self.y - self.offset
+        return float(np.sum(theta * y)), float(np.sum(theta * self._unweighted(theta)))

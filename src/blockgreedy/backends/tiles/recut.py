@@ -1,0 +1,90 @@
+"""The working set, cut anew by rows over all ranks: each of its columns travels once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.backends.tiles import tuning
+from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.sparse_columns import (
+    column_keys,
+    cut_rows,
+    join_columns,
+    make_columns,
+    packed,
+    take_columns,
+    unpacked,
+)
+from blockgreedy.backends.tiles.tile import Tile
+
+Array = NDArray[np.float64]
+Features = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Entrants:
+    """What the owner of columns says of those that enter: the same on every rank."""
+
+    ids: NDArray[np.int64]
+    unit: Array  # u_j: their penalty is alpha·u_j
+    l2: Array
+    lower: Array
+    upper: Array
+    key: NDArray[np.uint64]
+
+    @staticmethod
+    def none() -> Entrants:
+        empty = np.zeros(0)
+        return Entrants(np.zeros(0, np.int64), empty, empty, empty, empty, np.zeros(0, np.uint64))
+
+    def at(self, places: NDArray[np.intp]) -> Entrants:
+        return Entrants(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
+
+    def __add__(self, other: Entrants) -> Entrants:
+        pairs = ((getattr(self, name), getattr(other, name)) for name in self.__dataclass_fields__)
+        return Entrants(*(np.concatenate(pair) for pair in pairs))
+
+
+class Recut:
+    """Columns that were in a working set, in the rows that this rank owns, in the order in which they came."""
+
+    def __init__(self, grid: Grid, tile: Tile, row_cuts: NDArray[np.int64], first_row: int, n_own_rows: int) -> None:
+        """``row_cuts`` divide the rows of the row group among its ranks; ``first_row`` is the group's."""
+        self._grid, self._tile, self._row_cuts, self._first_row = grid, tile, row_cuts, first_row
+        self.facts = Entrants.none()
+        empty = np.zeros(0, np.int32)
+        self._columns = make_columns(n_own_rows, empty, empty, np.zeros(0, tile.dtype))
+
+    def places(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Where these columns stand, and which of them are held at all."""
+        order = np.argsort(self.facts.ids, kind="stable")
+        found = np.searchsorted(self.facts.ids, ids, sorter=order)
+        found = np.minimum(found, max(len(order) - 1, 0))
+        places = order[found] if len(order) else np.zeros(len(ids), np.intp)
+        held = self.facts.ids[places] == ids if len(order) else np.zeros(len(ids), np.bool_)
+        return places, held
+
+    def add(self, entrants: Entrants, own: Features) -> None:
+        """``entrants``: of this rank's columns, those that nobody holds yet; ``own`` their numbers in the tile."""
+        columns = self._tile.take(own)
+        key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys")
+        told = [entrants.ids, entrants.unit, entrants.l2, entrants.lower, entrants.upper, key]
+        parts = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
+        tables = [part.reshape(6, -1) for part in parts]
+        ids, *numbers, keys = (np.concatenate([table[k] for table in tables]) for k in range(6))
+        self.facts = self.facts + Entrants(ids.view(np.int64), *(part.view(np.float64) for part in numbers), keys)
+        sent = [packed(piece) for piece in cut_rows(columns, self._row_cuts)]
+        n = self._columns.shape[0]
+        found = [unpacked(part, n, columns.dtype) for part in self._grid.beside.exchange(sent, "columns")]
+        self._columns = join_columns(n, [self._columns, *found])
+
+    def chosen(self, places: NDArray[np.intp]) -> Any:
+        """The columns at these places; others are let go of when they outweigh them."""
+        columns = take_columns(self._columns, places)
+        if self._columns.nnz > tuning.KEPT_ENTRIES * columns.nnz + 1e5:
+            self._columns, self.facts = columns, self.facts.at(places)
+        return columns

@@ -1,0 +1,87 @@
+"""A rank's share of a problem: its tile, its rows, the penalty of its columns, and sums over all ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.own_rows import OwnRows
+from blockgreedy.backends.tiles.tile import Tile
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class OwnPenalty:
+    """alpha·unit_j·|w| + l2_j/2·w² on lower_j ≤ w ≤ upper_j, of the columns of a rank's group."""
+
+    alpha: float
+    unit: Array  # u_j; 0 for features that are excluded, whose bounds are 0
+    l2: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def l1(self) -> Array:
+        return self.alpha * self.unit
+
+    def value(self, features: NDArray[np.intp], values: Array) -> float:
+        return float(
+            np.sum(self.alpha * self.unit[features] * np.abs(values) + 0.5 * self.l2[features] * values * values)
+        )
+
+    @property
+    def is_free(self) -> NDArray[np.bool_]:
+        """Unpenalised and unbounded on a side: they constrain the dual point by an equality or a sign."""
+        free = (self.l1 == 0) & (self.l2 == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
+        return np.asarray(free, dtype=np.bool_)
+
+
+@dataclass
+class Shard:
+    grid: Grid
+    tile: Tile
+    rows: OwnRows
+    penalty: OwnPenalty
+    first_feature: int
+    row_cuts: NDArray[np.int64]  # how the rows of the row group are divided among its ranks
+    first_row: int  # of the row group
+    fit_intercept: bool
+    f_null: float
+    floor: float  # a gap that is enough whatever tol says
+
+    def over_rows(self, *values: float) -> Array:
+        """Sums over the rows of all ranks."""
+        return self.grid.all.reduce(np.array(values, dtype=np.float64), "rows")
+
+    def sum_over_columns(self, values: Array) -> Array:
+        """Sums over the columns of all ranks. Ranks of a column group hold the same columns: the first one counts."""
+        own = values if self.grid.row == 0 else np.zeros_like(values)
+        return self.grid.all.reduce(own, "columns")
+
+    def max_over_columns(self, value: float) -> float:
+        return float(self.grid.all.reduce(np.array([value]), "columns", "max")[0])
+
+    def products(self, theta: Array, due: NDArray[np.bool_]) -> Array:
+        """x_j·θ of this rank's columns that are due, over all rows; 0 for the others."""
+        whole = np.concatenate(self.grid.beside.gather(theta, "theta"))
+        if self.grid.shape[0] == 1:
+            return self.tile.products(whole, due)
+        found = np.zeros(self.tile.n_features)
+        found[due] = self.grid.above.reduce(self.tile.products(whole, due)[due], "gradient")
+        return found
+
+    def predictions(self, weights: Array, intercept: float) -> Array:
+        """Xw + intercept + offset in this rank's rows."""
+        features = np.flatnonzero(weights)
+        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features]), "predictions")
+        c = self.grid.column
+        own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
+        return own if self.rows.offset is None else own + self.rows.offset
+
+    def norms(self) -> Array:
+        """‖x_j‖ of this rank's columns over all rows."""
+        return np.sqrt(self.grid.above.reduce(self.tile.squares(), "norms"))

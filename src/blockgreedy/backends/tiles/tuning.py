@@ -1,0 +1,31 @@
+"""Every number of the tile solver that was measured or chosen."""
+
+# The working set: the support, and the best of the others up to so many columns in all.
+LEAST_SET, SET_GROWTH, SET_MARGIN = 500, 2, 1.1
+BINS, BINS_PER_OCTAVE = 256, 4  # of scores: a working set is cut where a bin ends, so that one round decides
+
+# The quadratic model. A cycle is some proximal steps, which find the signs, and conjugate gradients on the support.
+PROX_STEPS = 2
+CG_SHARE = 0.1  # conjugate gradients end with a step that gains less than this part of all steps before
+CG_MOST, CG_MOST_TRUNCATED = 15, 8  # products; fewer while columns still wait to enter
+CLIPPED_KEEPS = 0.25  # of what conjugate gradients gain; below, weights that change their sign are frozen at zero
+MOST_FREEZES = 2
+CYCLES, MOST_EFFORT = 2, 4
+ENDGAME, ENDGAME_CYCLES = 0.3, 24  # a promise below this part of the gap asked for: the model is solved to prove it
+FIRST_KAPPA, KAPPA_MARGIN, KAPPA_FADE = 2.0, 1.1, 0.7  # proximal steps: curvature over the diagonal
+
+# The step: all sizes are tried in one round.
+STEPS = (2.0, 1.5, 1.0, 0.5, 0.25, 0.125, 1 / 32, 1 / 256)
+SHORT_STEPS = tuple(2.0**-k for k in range(10, 26, 2))
+ARMIJO = 0.01
+LARGE_DECREASE = 1e-3  # of the objective: the next model majorises badly classified rows
+MAJORISED_MARGIN = -1.0
+FIRST_DAMPING, DAMPING_DOWN, DAMPING_UP, LEAST_DAMPING, MOST_DAMPING = 0.03, 0.3, 10.0, 1e-7, 0.1
+
+# Proofs.
+PROOF_NEAR = 3.0  # gaps asked for that a step may promise when a proof is worth an attempt
+PRODUCT_ROUNDING = 2e-15  # part of ‖x_j‖‖θ‖ that a product may differ by, added up in another order
+ROUNDING = 1e-13  # part of the objective that sums over rows are known to
+
+# Columns of earlier working sets are kept until they are so many times the current one's entries.
+KEPT_ENTRIES = 2.0
