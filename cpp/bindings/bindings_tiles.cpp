@@ -32,24 +32,23 @@ class PyWorkingColumns {
   }
 
  public:
-  PyWorkingColumns(nb::object matrix, bool has_intercept, nb::object team)
+  PyWorkingColumns(nb::object matrix, nb::object team)
       : matrix_(matrix), team_(team), threads_(nb::cast<PyTeam&>(team).team) {
     const Matrix& view = nb::cast<const PyMatrix&>(matrix).view;
-    if (const auto* f32 = std::get_if<CscView<float>>(&view)) columns_.emplace<Float>(*f32, has_intercept);
-    else if (const auto* f64 = std::get_if<CscView<double>>(&view)) columns_.emplace<Double>(*f64, has_intercept);
+    if (const auto* f32 = std::get_if<CscView<float>>(&view)) columns_.emplace<Float>(*f32);
+    else if (const auto* f64 = std::get_if<CscView<double>>(&view)) columns_.emplace<Double>(*f64);
     else throw std::invalid_argument("matrix must be sparse");
   }
 
-  Given<double> bend(Vector<double> curvature) {
+  Given<double> bend(Vector<float> root) {
     return with([&](auto& columns) {
-      check_size("curvature", curvature.size(), columns.n_rows());
-      std::vector<double> diagonal(columns.n_cols());
-      const double* from = curvature.data();
+      check_size("root", root.size(), columns.n_rows());
+      std::vector<double> sums(2 * columns.n_cols());
       {
         nb::gil_scoped_release release;
-        columns.bend(from, diagonal.data(), threads_);
+        columns.bend(root.data(), sums.data(), sums.data() + columns.n_cols(), threads_);
       }
-      return give_away(std::move(diagonal));
+      return give_away(std::move(sums));
     });
   }
 
@@ -158,8 +157,8 @@ std::int64_t marked_products(PyTeam& team, const PyMatrix& matrix, Vector<double
 void bind_tiles(nb::module_& m) {
   nb::class_<PyTeam>(m, "Team", "Threads that live as long as this object.").def(nb::init<int>(), "n_threads"_a);
   nb::class_<PyWorkingColumns>(m, "WorkingColumns", "Columns of a working set, and products with them.")
-      .def(nb::init<nb::object, bool, nb::object>(), "matrix"_a, "has_intercept"_a, "team"_a)
-      .def("bend", &PyWorkingColumns::bend, "curvature"_a, "The diagonal of ZᵀZ.")
+      .def(nb::init<nb::object, nb::object>(), "matrix"_a, "team"_a)
+      .def("bend", &PyWorkingColumns::bend, "root"_a.noconvert(), "The diagonal of ZᵀZ, then Σ root²·x of each column.")
       .def("gram_product", &PyWorkingColumns::gram_product, "p"_a, "wanted"_a.noconvert())
       .def("combine", &PyWorkingColumns::combine, "d"_a)
       .def_prop_ro("nonzeros_touched", &PyWorkingColumns::nonzeros_touched);

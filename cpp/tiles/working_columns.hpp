@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -12,14 +11,13 @@
 
 namespace blockgreedy {
 
-// X_W as given, and Z = diag(root) X_W in float32. With an intercept the last column is one of ones, not stored.
-// Rows are cut into blocks whose number depends on the data alone: a block's part of Zp stays in the cache until its
+// X_W as given, and Z = diag(root) X_W in float32. Rows are cut into blocks whose number depends on the data alone: a block's part of Zp stays in the cache until its
 // part of Zᵀ(Zp) is done, threads share blocks, and sums come out the same for any number of threads.
 template <class T>
 class WorkingColumns {
  public:
-  WorkingColumns(const CscView<T>& view, bool has_intercept)
-      : view_(view), has_intercept_(has_intercept), z_(view.n_nonzeros()), root_(view.n_rows), u_(view.n_rows) {
+  explicit WorkingColumns(const CscView<T>& view)
+      : view_(view), z_(view.n_nonzeros()), root_(view.n_rows), u_(view.n_rows) {
     constexpr std::int64_t entries_per_block = 100000, most_blocks = 16;
     n_blocks_ = std::clamp<std::int64_t>(view.n_nonzeros() / entries_per_block, 1, most_blocks);
     cuts_.resize((n_blocks_ + 1) * view.n_cols);
@@ -31,23 +29,21 @@ class WorkingColumns {
   }
 
   std::int64_t n_rows() const { return view_.n_rows; }
-  std::int64_t n_cols() const { return view_.n_cols + (has_intercept_ ? 1 : 0); }
+  std::int64_t n_cols() const { return view_.n_cols; }
 
-  // Takes the curvatures of the rows; fills the diagonal of ZᵀZ.
-  void bend(const double* curvature, double* diagonal, ThreadTeam& team) {
-    double ones = 0;
-    for (std::int64_t i = 0; i < view_.n_rows; ++i) {
-      root_[i] = static_cast<float>(std::sqrt(curvature[i]));
-      ones += static_cast<double>(root_[i]) * static_cast<double>(root_[i]);
-    }
+  // Takes the roots of the rows' curvatures; fills the diagonal of ZᵀZ and Σ root²·x of each column, which couples it
+  // to an intercept.
+  void bend(const float* root, double* diagonal, double* coupling, ThreadTeam& team) {
+    std::copy(root, root + view_.n_rows, root_.begin());
     const auto cuts = equal_nonzero_cuts(view_, n_parts);
-    team.for_work(n_parts, view_.n_nonzeros(), [&](std::int64_t part) {
+    team.for_work(n_parts, 2 * view_.n_nonzeros(), [&](std::int64_t part) {
       for (std::int64_t j = cuts[part]; j < cuts[part + 1]; ++j) {
         const std::int64_t at = view_.start(j);
-        diagonal[j] = scale_column(view_.indices + at, view_.data + at, view_.count(j), root_.data(), z_.data() + at);
+        const std::int32_t* rows = view_.indices + at;
+        diagonal[j] = scale_column(rows, view_.data + at, view_.count(j), root_.data(), z_.data() + at);
+        coupling[j] = kernels().float_dot(rows, z_.data() + at, view_.count(j), root_.data());
       }
     });
-    if (has_intercept_) diagonal[view_.n_cols] = ones;
     nonzeros_touched += view_.n_nonzeros();
   }
 
@@ -58,11 +54,10 @@ class WorkingColumns {
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (p[j] != 0) moved_.push_back(static_cast<std::int32_t>(j));
     }
-    const auto shift = static_cast<float>(has_intercept_ ? p[view_.n_cols] : 0.0);
     partial_.resize(n_blocks_ * n_wanted);
     team.for_work(n_blocks_, 2 * view_.n_nonzeros(), [&](std::int64_t b) {
       const std::int64_t begin = first_row(b), end = first_row(b + 1);
-      for (std::int64_t i = begin; i < end; ++i) u_[i] = shift * root_[i];
+      for (std::int64_t i = begin; i < end; ++i) u_[i] = 0;
       for (const std::int32_t j : moved_) {
         const std::int64_t at = cut(b, j);
         kernels().float_axpy(view_.indices + at, z_.data() + at, cut(b + 1, j) - at, static_cast<float>(p[j]),
@@ -70,13 +65,8 @@ class WorkingColumns {
       }
       double* own = partial_.data() + b * n_wanted;
       for (std::int64_t k = 0; k < n_wanted; ++k) {
-        const std::int32_t j = wanted[k];
-        if (j == view_.n_cols) {
-          own[k] = kernels().float_dense_dot(root_.data() + begin, u_.data() + begin, end - begin);
-        } else {
-          const std::int64_t at = cut(b, j);
-          own[k] = kernels().float_dot(view_.indices + at, z_.data() + at, cut(b + 1, j) - at, u_.data());
-        }
+        const std::int64_t at = cut(b, wanted[k]);
+        own[k] = kernels().float_dot(view_.indices + at, z_.data() + at, cut(b + 1, wanted[k]) - at, u_.data());
       }
     });
     for (std::int64_t k = 0; k < n_wanted; ++k) {
@@ -94,9 +84,8 @@ class WorkingColumns {
     for (std::int64_t j = 0; j < view_.n_cols; ++j) {
       if (d[j] != 0) moved_.push_back(static_cast<std::int32_t>(j));
     }
-    const double shift = has_intercept_ ? d[view_.n_cols] : 0.0;
     team.for_work(n_blocks_, view_.n_nonzeros(), [&](std::int64_t b) {
-      for (std::int64_t i = first_row(b); i < first_row(b + 1); ++i) out[i] = shift;
+      for (std::int64_t i = first_row(b); i < first_row(b + 1); ++i) out[i] = 0;
       for (const std::int32_t j : moved_) {
         for (std::int64_t at = cut(b, j); at < cut(b + 1, j); ++at) {
           out[view_.indices[at]] += d[j] * static_cast<double>(view_.data[at]);
@@ -114,11 +103,10 @@ class WorkingColumns {
   std::int64_t first_row(std::int64_t block) const { return view_.n_rows * block / n_blocks_; }
   std::int64_t cut(std::int64_t block, std::int64_t j) const { return cuts_[block * view_.n_cols + j]; }
   void count(const std::int32_t* columns, std::int64_t n) {
-    for (std::int64_t k = 0; k < n; ++k) nonzeros_touched += columns[k] < view_.n_cols ? view_.count(columns[k]) : 0;
+    for (std::int64_t k = 0; k < n; ++k) nonzeros_touched += view_.count(columns[k]);
   }
 
   CscView<T> view_;
-  bool has_intercept_;
   std::int64_t n_blocks_;
   std::vector<std::int64_t> cuts_;  // entry of a block's first row in each column
   std::vector<float> z_, root_, u_;

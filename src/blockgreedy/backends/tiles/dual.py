@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,109 +27,109 @@ class Equalities:
             columns = np.column_stack([columns, np.ones(len(shard.rows))])
         columns = np.where((shard.rows.weights > 0)[:, None], columns, 0.0)
         self._shard, self.count = shard, columns.shape[1]
-        if self.count:
-            self.norms = np.sqrt(shard.over_rows(*np.sum(columns**2, axis=0)))
-            self._columns = columns / np.where(self.norms > 0, self.norms, 1.0)
+        self.norms = np.sqrt(shard.over_rows(*np.sum(columns**2, axis=0))) if self.count else np.zeros(0)
+        self._columns = columns / np.where(self.norms > 0, self.norms, 1.0)
 
-    def left(self, theta: Array) -> Array:
-        """Products of the columns, as they are, with θ."""
-        if not self.count:
-            return np.zeros(0)
-        return self._shard.over_rows(*(self._columns.T @ theta)) * self.norms
+    def left_of(self, theta: Array) -> Array:
+        """Products of the columns with θ."""
+        return self._shard.over_rows(*(self._columns.T @ theta)) * self.norms if self.count else np.zeros(0)
 
-    def moved_onto(self, theta: Array, curvature: Array) -> Array | None:
-        """The θ of the domain that keeps the equalities and is nearest in the metric of the curvatures; or None."""
+    def moved_onto(self, theta: Array, curvature: Array) -> tuple[Array, Array] | None:
+        """The θ of the domain that keeps the equalities and is nearest in the metric of the curvatures.
+
+        With what rounding leaves of their products; None where they cannot be kept.
+        """
+        rows, theta = self._shard.rows, self._shard.rows.into_domain(theta)
         if not self.count:
-            return theta
-        rows = self._shard.rows
+            return theta, np.zeros(0)
         best, best_error = None, _FEASIBLE
         for floor, most in _ATTEMPTS:
-            metric = np.maximum(curvature, floor * rows.weights * rows.loss.curvature_bound)
-            moved = rows.into_domain(theta)
+            metric, moved = np.maximum(curvature, floor * rows.weights * rows.loss.curvature_bound), theta
+            before = np.inf
             for _ in range(most):
-                products, hessian, norm = self._sums(moved, metric)
-                error = float(np.linalg.norm(products)) / norm if norm > 0 else 0.0
+                left, hessian, norm = self._sums(moved, metric)
+                error = float(np.linalg.norm(left)) / norm if norm > 0 else 0.0
                 if error <= best_error:
-                    best, best_error = moved, error
-                if error <= _SETTLED:
-                    return moved
-                step = np.linalg.pinv(hessian, hermitian=True) @ products
-                after = rows.into_domain(moved - metric * (self._columns @ step))
-                if not float(self._shard.over_rows(float(np.any(after != moved)))[0]):
+                    best, best_error = (moved, left * self.norms), error
+                if error <= _SETTLED or error >= before:
                     break
-                moved = after
+                before = error
+                step = np.linalg.pinv(hessian, hermitian=True) @ left
+                moved = rows.into_domain(moved - metric * (self._columns @ step))
             if best is not None:
                 return best
         return None
 
     def _sums(self, theta: Array, metric: Array) -> tuple[Array, Array, float]:
-        """columnsᵀθ, columnsᵀ metric columns over rows that may still move, and ‖θ‖."""
+        """columnsᵀθ, columnsᵀ metric columns over the rows that are not at the end of the domain, and ‖θ‖."""
         rows, k = self._shard.rows, self.count
-        products = self._columns.T @ theta
-        free = rows.into_domain(theta - 1e-9 * metric * (self._columns @ products)) == (
-            theta - 1e-9 * metric * (self._columns @ products)
-        )
+        free = rows.inside_domain(theta)
         weighted = (metric * free)[:, None] * self._columns
-        sums = self._shard.over_rows(*products, *(self._columns.T @ weighted).ravel(), float(np.sum(theta * theta)))
+        sums = self._shard.over_rows(
+            *(self._columns.T @ theta), *(self._columns.T @ weighted).ravel(), float(np.sum(theta * theta))
+        )
         return sums[:k], sums[k:-1].reshape(k, k), float(np.sqrt(sums[-1]))
+
+
+@dataclass
+class Candidate:
+    """A point that keeps the equalities, and its products with this rank's columns.
+
+    Products of columns that keep their thresholds for sure may be 0.
+    """
+
+    shard: Shard
+    norms: Array  # ‖x_j‖
+    theta: Array
+    products: Array
+    norm: float  # ‖θ‖
+    best_scale: float  # of a quadratic loss, without inequalities; 1 for others
+    scale: float = 1.0
+
+    @property
+    def ratio(self) -> float:
+        """How far it exceeds the inequalities of this rank's columns, which no bound relaxes."""
+        penalty = self.shard.penalty
+        bound = np.where(self.products < 0, penalty.upper, -penalty.lower)
+        limited = np.isinf(bound) & (penalty.l2 == 0) & (penalty.unit > 0) & (self.products != 0)
+        size = np.abs(self.products[limited]) + tuning.PRODUCT_ROUNDING * self.norm * self.norms[limited]
+        with np.errstate(divide="ignore"):
+            return float(np.max(size / penalty.l1[limited], initial=0.0))
+
+    def scale_to(self, ratio: float) -> None:
+        """``ratio``: the largest of all ranks."""
+        feasible = 1.0 if ratio <= 1 else (1 - 1e-15) / ratio
+        self.scale = min(feasible, self.best_scale)
+
+    @property
+    def value(self) -> float:
+        """This rank's share of the dual value."""
+        shard, penalty, scale = self.shard, self.shard.penalty, self.scale
+        value = -shard.rows.conjugate(scale * self.theta)
+        if shard.grid.row > 0:
+            return value
+        rounding = np.where(self.products != 0, tuning.PRODUCT_ROUNDING * self.norm * self.norms, 0.0)
+        excess = np.maximum(scale * (np.abs(self.products) + rounding) - penalty.l1, 0.0)
+        bound = np.where(self.products < 0, penalty.upper, -penalty.lower)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.where(penalty.l2 > 0, np.minimum(excess / penalty.l2, bound), bound)
+        reach = np.where((excess > 0) & ~penalty.is_free, reach, 0.0)
+        return value - float(np.sum(reach * (excess - 0.5 * penalty.l2 * reach)))
 
 
 class DualPoint:
     """The best dual point so far, in this rank's rows, and its value."""
 
-    def __init__(self, shard: Shard, norms: Array, equalities: Equalities) -> None:
-        self._shard, self._norms, self.equalities = shard, norms, equalities
+    def __init__(self, n_rows: int) -> None:
+        self._n_rows = n_rows
         self.forget()
 
     def forget(self) -> None:
-        self.theta, self.value = np.zeros(len(self._shard.rows)), 0.0  # always feasible
+        self.theta, self.value = np.zeros(self._n_rows), 0.0  # always feasible
 
-    def offer(self, theta: Array, products: Array, multipliers: Array) -> bool:
-        """Takes θ, scaled until it keeps the inequalities, if that is better. θ must keep the equalities.
-
-        ``products`` of columns that keep their thresholds for sure may be 0. ``multipliers``: weights of the
-        unpenalised columns, and the intercept: what is left of an equality costs that much.
-        """
-        scale = self._scale(theta, products)
-        value = self.value_of(theta, products, scale, multipliers)
-        if value > self.value:
-            self.theta, self.value = scale * theta, value
-            return True
-        return False
-
-    def value_of(self, theta: Array, products: Array, scale: float, multipliers: Array) -> float:
-        """The dual value of scale·θ; −inf where an equality is broken by more than rounding."""
-        shard, penalty = self._shard, self._shard.penalty
-        conjugate, square = shard.over_rows(shard.rows.conjugate(scale * theta), float(np.sum(theta * theta)))
-        norm = float(np.sqrt(square))
-        l1, rounding = penalty.l1, tuning.PRODUCT_ROUNDING * norm * self._norms
-        size = scale * (np.abs(products) + np.where(products != 0, rounding, 0.0))
-        excess = np.maximum(size - l1, 0.0)
-        bound = np.where(products < 0, penalty.upper, -penalty.lower)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(penalty.l2 > 0, np.minimum(excess / penalty.l2, bound), bound)
-        reach = np.where((excess > 0) & ~penalty.is_free, reach, 0.0)
-        inner = float(np.sum(reach * (excess - 0.5 * penalty.l2 * reach)))
-        penalties = float(shard.sum_over_columns(np.array([inner]))[0])
-        left = self.equalities.left(scale * theta)
-        if self.equalities.count and np.any(np.abs(left) > _FEASIBLE * scale * norm * self.equalities.norms):
-            return -np.inf
-        return -float(conjugate) - penalties - float(np.sum(np.abs(left * multipliers)))
-
-    def _scale(self, theta: Array, products: Array) -> float:
-        shard, penalty, loss = self._shard, self._shard.penalty, self._shard.rows.loss
-        along, square = shard.rows.best_scale_sums(theta) if loss.is_quadratic else (0.0, 0.0)
-        along, square, norm = shard.over_rows(along, square, float(np.sum(theta * theta)))
-        bound = np.where(products < 0, penalty.upper, -penalty.lower)
-        limited = np.isinf(bound) & (penalty.l2 == 0) & (penalty.unit > 0) & (products != 0)
-        size = np.abs(products[limited]) + tuning.PRODUCT_ROUNDING * np.sqrt(norm) * self._norms[limited]
-        with np.errstate(divide="ignore"):
-            ratio = shard.max_over_columns(float(np.max(size / penalty.l1[limited], initial=0.0)))
-        feasible = 1.0 if ratio <= 1 else (1 - 1e-15) / ratio
-        if loss.is_quadratic and square > 0 and not self._has_l2:
-            return min(feasible, max(0.0, -along / square))
-        return feasible
-
-    @property
-    def _has_l2(self) -> bool:
-        return bool(np.any(self._shard.penalty.l2 > 0))
+    def take(self, candidate: Candidate, value: float) -> bool:
+        """Keeps it if its value is better."""
+        if not value > self.value:
+            return False
+        self.theta, self.value = candidate.scale * candidate.theta, value
+        return True

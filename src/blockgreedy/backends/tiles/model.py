@@ -37,6 +37,37 @@ class WorkingPenalty:
         return np.clip(z, self.lower, self.upper)
 
 
+@dataclass
+class InterceptModel:
+    """The intercept of the model, which follows from the weights: columns are centred without being changed.
+
+    Its best step for a step d of the weights is −(slope + coupling·d)/mass; put into the model, it takes the shares
+    below off products, slopes and diagonal.
+    """
+
+    coupling: Array  # Σ h_i x_ij of each column
+    mass: float  # Σ h_i
+    slope: float  # Σ θ_i
+
+    def step(self, d: Array) -> float:
+        return -(self.slope + float(self.coupling @ d)) / self.mass
+
+    def share(self, p: Array) -> Array:
+        return self.coupling * (float(self.coupling @ p) / self.mass)
+
+    @property
+    def slope_share(self) -> Array:
+        return self.coupling * (self.slope / self.mass)
+
+    @property
+    def diagonal_share(self) -> Array:
+        return self.coupling**2 / self.mass
+
+    def linear_change(self, d: Array, shift: float) -> float:
+        """What the model of the weights alone leaves out of the objective's slope along the step."""
+        return float(self.slope_share @ d) + self.slope * shift
+
+
 class Model:
     def __init__(
         self,
@@ -44,7 +75,7 @@ class Model:
         gradient: Array,
         diagonal: Array,
         penalty: WorkingPenalty,
-        product: Callable[[Array, NDArray[np.int32]], NDArray[np.float32]],
+        product: Callable[[Array, NDArray[np.int32]], Array],
         kappa: float,
     ) -> None:
         self.start, self.z = weights, weights.copy()
@@ -60,7 +91,7 @@ class Model:
         """(ZᵀZ + l2)p, of the columns that are wanted (None: all)."""
         self.n_products += 1
         wanted = self._all if wanted is None else wanted
-        return self._product(p, wanted).astype(np.float64) + (self.penalty.l2 * p)[wanted]
+        return self._product(p, wanted) + (self.penalty.l2 * p)[wanted]
 
     def linear_change(self, z: Array) -> float:
         """From the start to z, without curvature: what the objective falls by at first, at least."""
@@ -74,10 +105,11 @@ class Model:
         over = np.abs(self.slope[penalised]) / self.penalty.l1[penalised] - 1
         return float(np.max(over, initial=0.0))
 
-    def cycle(self, truncated: bool) -> None:
+    def cycle(self, truncated: bool, goal: float | None = None) -> None:
+        """``goal``: how far slopes may exceed their thresholds, where that is what the model is solved for."""
         for _ in range(tuning.PROX_STEPS):
             self._prox_step()
-        self._newton_step(tuning.CG_MOST_TRUNCATED if truncated else tuning.CG_MOST)
+        self._newton_step(tuning.CG_MOST_TRUNCATED if truncated else tuning.CG_MOST, goal)
 
     def _l1_change(self, z: Array) -> float:
         return float(np.sum(self.penalty.l1 * (np.abs(z) - np.abs(self.z))))
@@ -105,14 +137,14 @@ class Model:
         self.slope = self.slope + bent
         self.z = z
 
-    def _newton_step(self, most: int) -> None:
+    def _newton_step(self, most: int, goal: float | None) -> None:
         pen, z = self.penalty, self.z
         inside = (z > pen.lower) & (z < pen.upper)
         free = (((z != 0) & inside) | (pen.l1 == 0)) & (self.diagonal > 0)
         if not np.any(free):
             return
         slope = self.slope + pen.l1 * np.sign(z)
-        direction, bent, gain = self._conjugate_gradients(free, slope, most)
+        direction, bent, gain = self._conjugate_gradients(free, slope, most, goal)
         if not gain > 0:
             return
         target = self._into_orthant(z + direction)
@@ -135,7 +167,7 @@ class Model:
             # weights that would change their sign stay at zero, and the rest is solved again
             fixed = np.where(frozen, target - z, 0.0)
             bent_fixed = self.product(fixed)
-            direction2, _, _ = self._conjugate_gradients(free & ~frozen, slope + bent_fixed, most)
+            direction2, _, _ = self._conjugate_gradients(free & ~frozen, slope + bent_fixed, most, goal)
             trial = z + fixed + direction2
             target = self._into_orthant(trial)
             frozen = frozen | ((target != trial) & free)
@@ -167,7 +199,9 @@ class Model:
                 best = change, size
         return best
 
-    def _conjugate_gradients(self, free: Mask, slope: Array, most: int) -> tuple[Array, Array, float]:
+    def _conjugate_gradients(
+        self, free: Mask, slope: Array, most: int, goal: float | None
+    ) -> tuple[Array, Array, float]:
         """The step, its product on the free weights, and what it lowers the quadratic by."""
         ids = np.flatnonzero(free).astype(np.int32)
         residual = -slope[ids]
@@ -176,7 +210,8 @@ class Model:
         y = scale * residual
         p, rho, gain = y, float(residual @ y), 0.0
         spread = np.zeros(len(slope))
-        for _ in range(most):
+        near = np.zeros(len(ids)) if goal is None else 0.5 * goal * self.penalty.l1[ids]
+        for _ in range(most if goal is None else tuning.CG_MOST_ENDGAME):
             if not rho > 0:
                 break
             spread[ids] = p
@@ -188,7 +223,7 @@ class Model:
             step, bent, residual = step + size * p, bent + size * q, residual - size * q
             more = 0.5 * size * rho
             gain += more
-            if more <= tuning.CG_SHARE * gain:
+            if (more <= tuning.CG_SHARE * gain) if goal is None else bool(np.all(np.abs(residual) <= near)):
                 break
             y = scale * residual
             rho, before = float(residual @ y), rho

@@ -53,6 +53,14 @@ class OwnRows:
         inside = self.loss.into_domain(self.y, u)
         return np.where(inside == u, theta, self.weights * inside)
 
+    def inside_domain(self, theta: Array) -> NDArray[np.bool_]:
+        """Rows whose θ can move both ways."""
+        u = self._unweighted(theta)
+        step = 1e-9 * np.maximum(np.abs(u), 1e-9)
+        ahead, back = u + step, u - step
+        both = (self.loss.into_domain(self.y, ahead) == ahead) & (self.loss.into_domain(self.y, back) == back)
+        return np.asarray(both & (self.weights > 0), dtype=np.bool_)
+
     def conjugate(self, theta: Array) -> float:
         """Σ ω loss*(y, θ/ω) − θ·offset, for θ inside the domain up to rounding."""
         u = self.loss.into_domain(self.y, self._unweighted(theta))

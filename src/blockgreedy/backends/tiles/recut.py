@@ -56,6 +56,7 @@ class Recut:
         """``row_cuts`` divide the rows of the row group among its ranks; ``first_row`` is the group's."""
         self._grid, self._tile, self._row_cuts, self._first_row = grid, tile, row_cuts, first_row
         self.facts = Entrants.none()
+        self.aliases = np.zeros(0, dtype=np.int64)  # among those that were added last
         empty = np.zeros(0, np.int32)
         self._columns = make_columns(n_own_rows, empty, empty, np.zeros(0, tile.dtype))
 
@@ -69,22 +70,39 @@ class Recut:
         return places, held
 
     def add(self, entrants: Entrants, own: Features) -> None:
-        """``entrants``: of this rank's columns, those that nobody holds yet; ``own`` their numbers in the tile."""
+        """``entrants``: of this rank's columns, those that nobody holds yet; ``own`` their numbers in the tile.
+
+        Columns that equal one that is held, or one before them, and have the same penalty, become its aliases: they
+        are not held, and do not travel. Where there are weights of their own on l2, copies share a weight, and stay.
+        """
         columns = self._tile.take(own)
         key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys")
         told = [entrants.ids, entrants.unit, entrants.l2, entrants.lower, entrants.upper, key]
         parts = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
         tables = [part.reshape(6, -1) for part in parts]
         ids, *numbers, keys = (np.concatenate([table[k] for table in tables]) for k in range(6))
-        self.facts = self.facts + Entrants(ids.view(np.int64), *(part.view(np.float64) for part in numbers), keys)
+        new = Entrants(ids.view(np.int64), *(part.view(np.float64) for part in numbers), keys)
+        is_new = ~self._repeats(new)
+        self.aliases = new.ids[~is_new]
+        self.facts = self.facts + new.at(np.flatnonzero(is_new))
+        mine = np.isin(entrants.ids, self.aliases, invert=True)
+        columns = columns if np.all(mine) else take_columns(columns, np.flatnonzero(mine))
         sent = [packed(piece) for piece in cut_rows(columns, self._row_cuts)]
         n = self._columns.shape[0]
         found = [unpacked(part, n, columns.dtype) for part in self._grid.beside.exchange(sent, "columns")]
         self._columns = join_columns(n, [self._columns, *found])
 
-    def chosen(self, places: NDArray[np.intp]) -> Any:
-        """The columns at these places; others are let go of when they outweigh them."""
-        columns = take_columns(self._columns, places)
-        if self._columns.nnz > tuning.KEPT_ENTRIES * columns.nnz + 1e5:
-            self._columns, self.facts = columns, self.facts.at(places)
-        return columns
+    def _repeats(self, new: Entrants) -> NDArray[np.bool_]:
+        """Which columns equal one before them."""
+        both = self.facts + new
+        same = np.stack([both.key, *(part.view(np.uint64) for part in (both.unit, both.lower, both.upper))])
+        _, first, group = np.unique(same, axis=1, return_index=True, return_inverse=True)
+        is_first = first[np.ravel(group)] == np.arange(same.shape[1])
+        return ~is_first[len(self.facts.ids) :] & (new.unit > 0) & (new.l2 == 0)
+
+    def chosen(self, places: NDArray[np.intp]) -> tuple[Any, Entrants]:
+        """The columns at these places, and the facts; others are let go of when they outweigh them."""
+        columns, facts = take_columns(self._columns, places), self.facts.at(places)
+        if self._columns.nnz > tuning.KEPT_ENTRIES * columns.nnz + tuning.KEPT_AT_LEAST:
+            self._columns, self.facts = columns, facts
+        return columns, facts

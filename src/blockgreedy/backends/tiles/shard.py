@@ -57,13 +57,12 @@ class Shard:
         """Sums over the rows of all ranks."""
         return self.grid.all.reduce(np.array(values, dtype=np.float64), "rows")
 
-    def sum_over_columns(self, values: Array) -> Array:
+    def over_columns(self, *values: float) -> Array:
         """Sums over the columns of all ranks. Ranks of a column group hold the same columns: the first one counts."""
-        own = values if self.grid.row == 0 else np.zeros_like(values)
-        return self.grid.all.reduce(own, "columns")
+        return self.over_rows(*(values if self.grid.row == 0 else np.zeros(len(values))))
 
-    def max_over_columns(self, value: float) -> float:
-        return float(self.grid.all.reduce(np.array([value]), "columns", "max")[0])
+    def largest(self, *values: float) -> Array:
+        return self.grid.all.reduce(np.array(values, dtype=np.float64), "columns", "max")
 
     def products(self, theta: Array, due: NDArray[np.bool_]) -> Array:
         """x_j·θ of this rank's columns that are due, over all rows; 0 for the others."""

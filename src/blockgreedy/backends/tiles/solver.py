@@ -8,13 +8,15 @@ computed of numbers that are the same bits on all of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy import _core
 from blockgreedy.backends.tiles import tuning
-from blockgreedy.backends.tiles.dual import DualPoint, Equalities
-from blockgreedy.backends.tiles.model import Model, WorkingPenalty
+from blockgreedy.backends.tiles.dual import Candidate, DualPoint, Equalities
+from blockgreedy.backends.tiles.model import InterceptModel, Model, WorkingPenalty
 from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.problem.columns import as_dense
@@ -22,6 +24,39 @@ from blockgreedy.problem.passes import core_matrix
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _RowSums:
+    """What sums over all rows say of a θ."""
+
+    square: float
+    moved: float  # squared distance from the θ of the last scan
+    sum: float
+    along: float  # of a quadratic loss: θ·y
+    scaled_square: float  # and Σ θ²/ω
+
+    @property
+    def norm(self) -> float:
+        return float(np.sqrt(self.square))
+
+    @property
+    def distance(self) -> float:
+        return float(np.sqrt(self.moved))
+
+    def best_scale(self, is_lasso: bool) -> float:
+        if not is_lasso or not self.scaled_square > 0:
+            return 1.0
+        return min(1.0, max(0.0, -self.along / self.scaled_square))
+
+
+def _bins(score: Array, wants: Mask, best: float) -> NDArray[np.int64]:
+    """Scores in classes, the best first; −1 for columns that do not want to enter."""
+    bins = np.full(len(score), -1, dtype=np.int64)
+    if best > 0:
+        depth = -2 * tuning.BINS_PER_OCTAVE * np.log2(score[wants] / best)
+        bins[wants] = np.minimum(depth, tuning.BINS - 1).astype(np.int64)
+    return bins
 
 
 class TileSolver:
@@ -32,24 +67,27 @@ class TileSolver:
         tile, penalty = shard.tile, shard.penalty
         self.weights, self.intercept = np.zeros(tile.n_features), 0.0
         self.norms = shard.norms()
+        self._has_l2 = bool(shard.over_columns(np.count_nonzero(penalty.l2))[0] > 0)
         self._recut = Recut(shard.grid, tile, shard.row_cuts, shard.first_row, len(shard.rows))
         self._always = (penalty.unit == 0) & (penalty.lower < penalty.upper) & (self.norms > 0)
         self._is_alias = np.zeros(tile.n_features, dtype=np.bool_)
-        self.dual = DualPoint(shard, self.norms, self._equalities())
+        self._distinct = 1.0  # of columns that enter: the part that repeats no other
+        self._equalities = self._find_equalities()
+        self.dual = DualPoint(len(shard.rows))
         self.n_iter = self.n_products = self.n_gradients = 0
         self.nonzeros_touched = 0
         self.objective = self.penalty_value = np.nan
         self._start_anew()
 
-    def _equalities(self) -> Equalities:
+    def _find_equalities(self) -> Equalities:
         """The unpenalised columns of all ranks: few, so every rank has its rows of them as dense columns."""
         shard, free = self.shard, self.shard.penalty.is_free & (self.norms > 0)
         self._equal_ids = np.zeros(0, dtype=np.int64)
-        if shard.sum_over_columns(np.array([np.count_nonzero(free)], dtype=np.float64))[0] == 0:
+        if shard.over_columns(np.count_nonzero(free))[0] == 0:
             return Equalities(shard, np.zeros((len(shard.rows), 0)))
-        places = self._enter(np.flatnonzero(free))
+        places, _ = self._enter(np.flatnonzero(free), np.zeros(len(free)))
         self._equal_ids = self._recut.facts.ids[places]
-        return Equalities(shard, as_dense(self._recut.chosen(places)))
+        return Equalities(shard, as_dense(self._recut.chosen(places)[0]))
 
     def _start_anew(self) -> None:
         """What is known of columns and of steps belongs to the point that was left."""
@@ -80,10 +118,18 @@ class TileSolver:
     def evaluate(self, predictions: Array) -> tuple[float, float]:
         """Takes these predictions for those of the weights; objective and penalty there."""
         shard, support = self.shard, np.flatnonzero(self.weights)
-        own = shard.penalty.value(support, self.weights[support])
-        penalty = float(shard.sum_over_columns(np.array([own]))[0])
-        loss = float(shard.over_rows(shard.rows.move_to(predictions, *self._safeguard()))[0])
-        return loss + penalty, penalty
+        penalty = float(shard.over_columns(shard.penalty.value(support, self.weights[support]))[0])
+        return self._move_to(predictions) + penalty, penalty
+
+    def _move_to(self, predictions: Array) -> float:
+        """The loss there; also what sums over rows say of θ, in one round."""
+        shard, rows, before = self.shard, self.shard.rows, self._scanned
+        loss = rows.move_to(predictions, *self._safeguard())
+        theta, sums = rows.theta, rows.best_scale_sums(rows.theta) if rows.loss.is_quadratic else (0.0, 0.0)
+        moved = 0.0 if before is None else float(np.sum((theta - before) ** 2))
+        found = shard.over_rows(loss, float(np.sum(theta * theta)), moved, float(np.sum(theta)), *sums)
+        self._theta = _RowSums(*found[1:].tolist())
+        return float(found[0])
 
     def lower_alpha(self, alpha: float, l2: Array) -> None:
         """Goes on with the same weights at another alpha and l2."""
@@ -100,20 +146,30 @@ class TileSolver:
         shard, rows = self.shard, self.shard.rows
         self.n_iter += 1
         products = self._scan()
-        if not self.dual.equalities.count:
-            self.dual.offer(rows.theta, products, np.zeros(0))
-            if self.gap <= self.enough:
-                return True
-        truncated, places = self._choose(products)
-        model, columns = self._model(places, products)
+        wants, score = self._scores(products)
+        candidate = self._candidate(rows.theta, products, self._theta.norm, self._theta.best_scale(self._is_lasso))
+        ratio, best = shard.largest(candidate.ratio, float(np.max(score, initial=0.0)))
+        candidate.scale_to(ratio)
+        bins = _bins(score, wants, best)
+        support = (self.weights != 0) | self._forced
+        value = 0.0 if self._equalities.count else candidate.value
+        counts = np.append(np.bincount(bins[bins >= 0], minlength=tuning.BINS), np.count_nonzero(support))
+        sums = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts))
+        if not self._equalities.count and self.dual.take(candidate, float(sums[0])) and self.gap <= self.enough:
+            return True
+        allowed, truncated = self._cut(np.cumsum(sums[1:-1]), float(sums[-1]))
+        places, working = self._enter(np.flatnonzero(support | ((bins >= 0) & (bins < allowed))), products)
+        model, columns = self._model(places, working)
         self._minimise(model, truncated)
         self._kappa = model.kappa
         self.n_products += model.n_products
         direction = model.z - model.start
         along = columns.combine(direction)
+        shift = 0.0 if self._intercept_model is None else self._intercept_model.step(direction)
+        along += shift
         candidate, curvature = rows.theta + rows.curvature * along, rows.curvature
         self.nonzeros_touched += columns.nonzeros_touched
-        decrease = self._line_search(model, direction, along)
+        decrease = self._line_search(model, direction, along, shift)
         if decrease is None:
             self._effort, self._careful = min(tuning.MOST_EFFORT, 2 * self._effort), True
             self._kappa *= 2
@@ -131,18 +187,16 @@ class TileSolver:
         A column whose product was below its threshold by some slack keeps it until θ has moved that far.
         """
         theta, penalty = self.shard.rows.theta, self.shard.penalty
-        if self._scanned is not None:
-            self._slack -= self.norms * (self._distance(theta) * (1 + 1e-12))
+        self._slack -= self.norms * (self._theta.distance * (1 + 1e-12))
         due = (self._slack <= 0) | (self.weights != 0) | self._forced
         found = self._products(theta, due)
-        self._slack[due] = penalty.l1[due] - np.abs(found[due])
-        self._slack -= tuning.PRODUCT_ROUNDING * self.norms
+        rounding = tuning.PRODUCT_ROUNDING * self._theta.norm * self.norms
+        self._slack[due] = penalty.l1[due] - np.abs(found[due]) - rounding[due]
         self._scanned = theta
         return found
 
-    def _distance(self, theta: Array) -> float:
-        assert self._scanned is not None
-        return float(np.sqrt(self.shard.over_rows(float(np.sum((theta - self._scanned) ** 2)))[0]))
+    def _candidate(self, theta: Array, products: Array, norm: float, best_scale: float) -> Candidate:
+        return Candidate(self.shard, self.norms, theta, products, norm, best_scale)
 
     def _products(self, theta: Array, due: Mask) -> Array:
         self.n_gradients += 1
@@ -151,58 +205,44 @@ class TileSolver:
         self.nonzeros_touched += self.shard.tile.nonzeros_touched - before
         return found
 
-    def _choose(self, products: Array) -> tuple[bool, NDArray[np.intp]]:
-        """Whether columns that want to enter have to wait, and the places of the working set's columns."""
-        shard, penalty = self.shard, self.shard.penalty
-        support = (self.weights != 0) | self._forced
+    def _scores(self, products: Array) -> tuple[Mask, Array]:
+        """Columns outside of the support that break their thresholds, and how much each could gain."""
+        penalty = self.shard.penalty
         outwards = np.where(products > 0, penalty.lower < 0, penalty.upper > 0)
         excess = np.abs(products) - penalty.l1
-        wants = (excess > 0) & outwards & ~support & ~self._is_alias & (self.norms > 0)
-        score = np.divide(excess, self.norms, out=np.zeros(len(excess)), where=wants)
-        best = shard.max_over_columns(float(np.max(score, initial=0.0)))
-        bins = np.full(len(score), -1, dtype=np.int64)
-        if best > 0:
-            depth = -2 * tuning.BINS_PER_OCTAVE * np.log2(score[wants] / best)
-            bins[wants] = np.minimum(depth, tuning.BINS - 1).astype(np.int64)
-        counts = np.bincount(bins[bins >= 0], minlength=tuning.BINS)
-        sums = shard.sum_over_columns(np.append(counts, np.count_nonzero(support)).astype(np.float64))
-        totals, n_support = np.cumsum(sums[:-1]), sums[-1]
-        room = tuning.SET_MARGIN * max(tuning.LEAST_SET, tuning.SET_GROWTH * n_support) - n_support
-        allowed = int(np.searchsorted(totals, max(room, totals[0]), side="right"))
-        truncated = allowed < tuning.BINS and totals[-1] > totals[allowed - 1]
-        return bool(truncated), self._enter(np.flatnonzero(support | ((bins >= 0) & (bins < allowed))))
+        outside = (self.weights == 0) & ~self._forced & ~self._is_alias & (self.norms > 0)
+        wants = (excess > 0) & outwards & outside
+        return wants, np.divide(excess, self.norms, out=np.zeros(len(excess)), where=wants)
 
-    def _enter(self, own: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where the columns stand that all ranks chose, this one these; new ones are sent round."""
+    def _cut(self, totals: Array, n_support: float) -> tuple[int, bool]:
+        """How many bins of scores enter, and whether columns in others have to wait."""
+        room = tuning.SET_MARGIN * max(tuning.LEAST_SET, tuning.SET_GROWTH * n_support) - n_support
+        allowed = int(np.searchsorted(totals, max(room / self._distinct, totals[0]), side="right"))
+        return allowed, bool(allowed < tuning.BINS and totals[-1] > totals[allowed - 1])
+
+    def _enter(self, own: NDArray[np.intp], products: Array) -> tuple[NDArray[np.intp], Array]:
+        """Where the columns stand that all ranks chose, this one these, and their weights and products.
+
+        New columns are sent round; those that turn out to repeat others are left out, now and from here on.
+        """
         shard, penalty = self.shard, self.shard.penalty
         ids = (own + shard.first_feature).astype(np.int64)
-        everybodys = np.concatenate(shard.grid.beside.gather(ids, "working set"))
-        _, held = self._recut.places(everybodys)
+        told = np.concatenate([ids.view(np.float64), self.weights[own], products[own]])
+        tables = [part.reshape(3, -1) for part in shard.grid.beside.gather(told, "working set")]
+        numbers = np.concatenate(tables, axis=1)
+        everybodys = np.ascontiguousarray(numbers[0]).view(np.int64)
+        held = self._recut.places(everybodys)[1]
         if not np.all(held):
             new = own[~self._recut.places(ids)[1]]
             facts = (penalty.unit[new], penalty.l2[new], penalty.lower[new], penalty.upper[new])
             entrants = Entrants((new + shard.first_feature).astype(np.int64), *facts, np.zeros(len(new), np.uint64))
             self._recut.add(entrants, new)
-        places = self._recut.places(everybodys)[0]
-        return self._without_aliases(places)
-
-    def _without_aliases(self, places: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Of columns that are equal, and equally penalised, one is enough: the first."""
-        facts = self._recut.facts.at(places)
-        if not len(places):
-            return places
-        same = np.stack([facts.key, *(part.view(np.uint64) for part in (facts.unit, facts.lower, facts.upper))])
-        _, first, group = np.unique(same, axis=1, return_index=True, return_inverse=True)
-        is_first = first[group.ravel()] == np.arange(len(places))
-        may_go = ~is_first & (facts.unit > 0) & (facts.l2 == 0)
-        if not np.any(may_go):
-            return places
-        mine = facts.ids[may_go] - self.shard.first_feature
-        mine = mine[(mine >= 0) & (mine < len(self.weights))]
-        mine = mine[self.weights[mine] == 0]
-        self._is_alias[mine] = True
-        weights = self._gathered(facts.ids, self.weights)
-        return places[~(may_go & (weights == 0))]
+            n_new, aliases = np.count_nonzero(~held), self._recut.aliases
+            self._distinct = max(1 - len(aliases) / n_new, tuning.LEAST_DISTINCT)
+            mine = aliases - shard.first_feature
+            self._is_alias[mine[(mine >= 0) & (mine < len(self.weights))]] = True
+        places, held = self._recut.places(everybodys)
+        return places[held], numbers[1:, held]
 
     def _gathered(self, ids: NDArray[np.int64], values: Array) -> Array:
         """Numbers of columns, each known to its owners, on every rank."""
@@ -212,24 +252,25 @@ class TileSolver:
         found[mine] = values[own[mine]]
         return self.shard.grid.beside.reduce(found, "working set")
 
-    def _model(self, places: NDArray[np.intp], products: Array) -> tuple[Model, _core.WorkingColumns]:
+    def _model(self, places: NDArray[np.intp], working: Array) -> tuple[Model, _core.WorkingColumns]:
         shard, rows = self.shard, self.shard.rows
-        facts, matrix = self._recut.facts.at(places), self._recut.chosen(places)
-        both = np.concatenate([self._gathered(facts.ids, self.weights), self._gathered(facts.ids, products)])
-        w, g = np.split(both, 2)
-        self._ids = facts.ids
-        l1, l2, lower, upper = shard.penalty.alpha * facts.unit, facts.l2, facts.lower, facts.upper
-        if shard.fit_intercept:
-            slope = float(shard.over_rows(float(np.sum(rows.theta)))[0])
-            w, g, l1, l2 = np.append(w, self.intercept), np.append(g, slope), np.append(l1, 0.0), np.append(l2, 0.0)
-            lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
-        columns = _core.WorkingColumns(core_matrix(matrix), shard.fit_intercept, self._team)
-        diagonal = shard.grid.all.reduce(columns.bend(rows.curvature), "diagonal")
+        matrix, facts = self._recut.chosen(places)
+        (w, g), self._ids = working, facts.ids
+        columns = _core.WorkingColumns(core_matrix(matrix), self._team)
+        mass = float(np.sum(rows.curvature)) if shard.fit_intercept else 0.0
+        sums = shard.grid.all.reduce(np.append(columns.bend(rows.root), mass), "diagonal")
+        diagonal, coupling = sums[: len(w)], sums[len(w) : -1]
+        self._intercept_model = InterceptModel(coupling, sums[-1], self._theta.sum) if shard.fit_intercept else None
 
-        def product(p: Array, wanted: NDArray[np.int32]) -> NDArray[np.float32]:
-            return shard.grid.all.reduce(columns.gram_product(p, wanted), "products")
+        def product(p: Array, wanted: NDArray[np.int32]) -> Array:
+            found = shard.grid.all.reduce(columns.gram_product(p, wanted), "products").astype(np.float64)
+            return found if self._intercept_model is None else found - self._intercept_model.share(p)[wanted]
 
-        return Model(w, g, diagonal, WorkingPenalty(l1, l2, lower, upper), product, self._kappa), columns
+        if self._intercept_model is not None:
+            g = g - self._intercept_model.slope_share
+            diagonal = np.maximum(diagonal - self._intercept_model.diagonal_share, 1e-9 * diagonal)
+        penalty = WorkingPenalty(shard.penalty.alpha * facts.unit, facts.l2, facts.lower, facts.upper)
+        return Model(w, g, diagonal, penalty, product, self._kappa), columns
 
     def _minimise(self, model: Model, truncated: bool) -> None:
         for _ in range((1 if truncated else tuning.CYCLES) * self._effort):
@@ -241,12 +282,14 @@ class TileSolver:
             norm = float(np.sum(model.penalty.l1 * np.abs(model.z)))
             if -model.change > tuning.ENDGAME * self.enough or model.excess * norm <= self.enough:
                 return
-            model.cycle(truncated)
+            model.cycle(truncated, self.enough / norm if norm > 0 else None)
 
-    def _line_search(self, model: Model, direction: Array, along: Array) -> float | None:
+    def _line_search(self, model: Model, direction: Array, along: Array, shift: float) -> float | None:
         """Moves; returns the decrease of the objective, None where no step lowers it."""
         shard, rows, before = self.shard, self.shard.rows, self.objective
         linear = model.linear_change(model.z)
+        if self._intercept_model is not None:
+            linear += self._intercept_model.linear_change(direction, shift)
         if not linear < 0:
             return None
         is_rounding = -linear <= tuning.ROUNDING * before
@@ -261,29 +304,28 @@ class TileSolver:
                 good = values <= before + tuning.ARMIJO * np.minimum(steps, 1.0) * linear
             if np.any(good):
                 best = int(np.argmin(np.where(good, values, np.inf)))
-                self._accept(model, direction, along, float(steps[best]), before - float(values[best]))
+                self._accept(model, along, shift, float(steps[best]), before - float(values[best]))
                 self.objective, self.penalty_value = float(values[best]), float(penalties[best])
                 return before - self.objective
             if is_rounding:
                 return None
         return None
 
-    def _accept(self, model: Model, direction: Array, along: Array, size: float, decrease: float) -> None:
+    def _accept(self, model: Model, along: Array, shift: float, size: float, decrease: float) -> None:
         shard, rows = self.shard, self.shard.rows
-        z = model.z if size == 1 else model.start + size * direction
-        if shard.fit_intercept:
-            self.intercept = float(z[-1])
+        z = model.z if size == 1 else model.start + size * (model.z - model.start)
+        self.intercept += size * shift
         own = self._ids - shard.first_feature
         mine = (own >= 0) & (own < len(self.weights))
         self.weights = np.zeros(len(self.weights))
-        self.weights[own[mine]] = z[: len(own)][mine]
+        self.weights[own[mine]] = z[mine]
         self._careful = size < 1 or decrease > tuning.LARGE_DECREASE * self.objective
         if rows.loss.has_flat_parts:
             change = shard.grid.all.reduce(np.array([np.max(np.abs(along), initial=0.0)]), "rows", "max")
             self._largest_change = size * float(change[0])
             by = tuning.DAMPING_DOWN if size >= 1 else tuning.DAMPING_UP
             self._damping = float(np.clip(by * self._damping, tuning.LEAST_DAMPING, tuning.MOST_DAMPING))
-        rows.move_to(rows.predictions + size * along, *self._safeguard())
+        self._move_to(rows.predictions + size * along)
 
     def _safeguard(self) -> tuple[float, float]:
         """Which rows count as curved, and how much those do where the loss is flat."""
@@ -300,18 +342,31 @@ class TileSolver:
 
     # -- proofs
 
-    def prove(self, theta: Array, curvature: Array, all_columns: bool = False) -> None:
+    def prove(self, theta: Array, curvature: Array) -> None:
         """Offers a dual point near θ; columns that it would have to be scaled for enter the next working set."""
-        moved = self.dual.equalities.moved_onto(self.shard.rows.into_domain(theta), curvature)
+        shard, rows, l1 = self.shard, self.shard.rows, self.shard.penalty.l1
+        moved = self._equalities.moved_onto(theta, curvature)
         if moved is None:
             return
-        due = np.ones(len(self.weights), dtype=np.bool_)
-        if not all_columns and self._scanned is not None:
-            due = (self._slack - self.norms * (self._distance(moved) * (1 + 1e-12)) <= 0) | (self.weights != 0)
-        products = self._products(moved, due)
-        self.dual.offer(moved, products, self.multipliers())
-        l1 = self.shard.penalty.l1
-        self._forced = self._always | ((np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0))
+        theta, left = moved
+        along, square = rows.best_scale_sums(theta) if rows.loss.is_quadratic else (0.0, 0.0)
+        before = theta if self._scanned is None else self._scanned
+        distance = float(np.sum((theta - before) ** 2))
+        found = shard.over_rows(float(np.sum(theta * theta)), distance, float(np.sum(theta)), along, square)
+        sums = _RowSums(*found.tolist())
+        due = (self._slack - self.norms * (sums.distance * (1 + 1e-12)) <= 0) | (self.weights != 0)
+        products = self._products(theta, due)
+        candidate = self._candidate(theta, products, sums.norm, sums.best_scale(self._is_lasso))
+        candidate.scale_to(float(shard.largest(candidate.ratio)[0]))
+        leak = float(np.sum(np.abs(candidate.scale * left * self.multipliers())))
+        self.dual.take(candidate, float(shard.over_rows(candidate.value)[0]) - leak)
+        over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
+        self._forced = self._always | over
+
+    @property
+    def _is_lasso(self) -> bool:
+        """Whether a dual point may be scaled freely to suit its rows."""
+        return self.shard.rows.loss.is_quadratic and not self._has_l2
 
     def multipliers(self) -> Array:
         """The weights that belong to the dual point's equalities."""

@@ -4,10 +4,13 @@
 LEAST_SET, SET_GROWTH, SET_MARGIN = 500, 2, 1.1
 BINS, BINS_PER_OCTAVE = 256, 4  # of scores: a working set is cut where a bin ends, so that one round decides
 
+LEAST_DISTINCT = 0.1  # where nearly all columns repeat others, a set of ten times the size is looked at
+
 # The quadratic model. A cycle is some proximal steps, which find the signs, and conjugate gradients on the support.
 PROX_STEPS = 2
 CG_SHARE = 0.1  # conjugate gradients end with a step that gains less than this part of all steps before
 CG_MOST, CG_MOST_TRUNCATED = 15, 8  # products; fewer while columns still wait to enter
+CG_MOST_ENDGAME = 60
 CLIPPED_KEEPS = 0.25  # of what conjugate gradients gain; below, weights that change their sign are frozen at zero
 MOST_FREEZES = 2
 CYCLES, MOST_EFFORT = 2, 4
@@ -28,4 +31,4 @@ PRODUCT_ROUNDING = 2e-15  # part of ‖x_j‖‖θ‖ that a product may differ 
 ROUNDING = 1e-13  # part of the objective that sums over rows are known to
 
 # Columns of earlier working sets are kept until they are so many times the current one's entries.
-KEPT_ENTRIES = 2.0
+KEPT_ENTRIES, KEPT_AT_LEAST = 2.0, 100_000
