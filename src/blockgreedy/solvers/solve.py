@@ -17,6 +17,7 @@ from blockgreedy.base.validate import check_limits, flag, may_call, number, one_
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.cluster import solve_together
 from blockgreedy.solvers.family import FamilyEngine
 from blockgreedy.solvers.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import warn_of_risk
@@ -97,6 +98,8 @@ def solve(
     trace_seconds: float | None = None,
     callback: Callable[[Record], bool | None] | None = None,
     seed: int = 0,
+    cluster: Any = None,
+    grid: tuple[int, int] | None = None,
     **family: Unpack[FamilyArguments],
 ) -> Solution:
     """Minimise a problem, with a duality gap as a proof of accuracy.
@@ -133,6 +136,12 @@ def solve(
         Called with each Record; returning True stops the run.
     seed : int, default 0
         For random partitions and the family's random selection of blocks.
+    cluster : optional
+        Who solves the problem together: a communicator of mpi4py, such as ``MPI.COMM_WORLD``, all of whose ranks
+        call ``solve`` with the same problem, and all of which get the solution. For method "auto".
+    grid : tuple of two ints, optional
+        With ``cluster``: how many groups of rows and of columns X is cut into, one tile for each rank (default: the
+        grid with the shortest messages).
     **family
         Settings that only the family has; ``FamilyArguments`` describes them.
 
@@ -176,6 +185,19 @@ def solve(
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
+        if cluster is not None:
+            return solve_together(
+                problem,
+                cluster,
+                grid,
+                tol=float(tol),
+                limits=limits,
+                n_threads=threads,
+                start=start,
+                trace=(None if trace_iters is None else index(trace_iters), trace_seconds),
+                callback=callback,
+                began=began,
+            )
         engine = ENGINES[method](
             problem,
             tol=float(tol),

@@ -19,23 +19,42 @@ _ATTEMPTS = ((1e-12, 8), (1e-3, 30), (1.0, 30))
 
 
 class Equalities:
-    """Unpenalised columns and the intercept, as dense columns of norm 1 in this rank's rows: x·θ = 0 for each."""
+    """What unpenalised columns and the intercept ask of θ: x·θ = 0, or a sign of it where a weight is bounded.
 
-    def __init__(self, shard: Shard, columns: Array) -> None:
-        """``columns``: the unpenalised ones, without the intercept."""
+    Their columns are few; every rank has its rows of them, as dense columns of norm 1.
+    """
+
+    def __init__(self, shard: Shard, columns: Array, lower: Array, upper: Array) -> None:
+        """``columns`` and bounds: of the unpenalised ones, without the intercept."""
         if shard.fit_intercept:
             columns = np.column_stack([columns, np.ones(len(shard.rows))])
+            lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
         columns = np.where((shard.rows.weights > 0)[:, None], columns, 0.0)
         self._shard, self.count = shard, columns.shape[1]
+        self._lower, self._upper = lower, upper
         self.norms = np.sqrt(shard.over_rows(*np.sum(columns**2, axis=0))) if self.count else np.zeros(0)
         self._columns = columns / np.where(self.norms > 0, self.norms, 1.0)
 
     def left_of(self, theta: Array) -> Array:
-        """Products of the columns with θ."""
-        return self._shard.over_rows(*(self._columns.T @ theta)) * self.norms if self.count else np.zeros(0)
+        """What is left of constraints that θ should keep: products of the columns with it, 0 where they may be so."""
+        if not self.count:
+            return np.zeros(0)
+        return self._broken(self._shard.over_rows(*(self._columns.T @ theta))) * self.norms
+
+    def _broken(self, products: Array) -> Array:
+        """Products that pull a weight towards a side without bound."""
+        return np.where(np.where(products < 0, np.isinf(self._upper), np.isinf(self._lower)), products, 0.0)
+
+    def bounded_part(self, theta: Array) -> float:
+        """What the bounded sides take from the dual value."""
+        if not self.count:
+            return 0.0
+        v = -self._shard.over_rows(*(self._columns.T @ theta)) * self.norms
+        bound = np.where(v > 0, self._upper, -self._lower)
+        return float(np.sum(np.abs(v) * np.where(np.isinf(bound), 0.0, bound)))
 
     def moved_onto(self, theta: Array, curvature: Array) -> tuple[Array, Array] | None:
-        """The θ of the domain that keeps the equalities and is nearest in the metric of the curvatures.
+        """The θ of the domain that keeps the constraints and is near in the metric of the curvatures.
 
         With what rounding leaves of their products; None where they cannot be kept.
         """
@@ -45,16 +64,21 @@ class Equalities:
         best, best_error = None, _FEASIBLE
         for floor, most in _ATTEMPTS:
             metric, moved = np.maximum(curvature, floor * rows.weights * rows.loss.curvature_bound), theta
-            before = np.inf
+            before, active = np.inf, np.isinf(self._lower) & np.isinf(self._upper)
             for _ in range(most):
-                left, hessian, norm = self._sums(moved, metric)
-                error = float(np.linalg.norm(left)) / norm if norm > 0 else 0.0
+                products, hessian, norm = self._sums(moved, metric)
+                broken = self._broken(products)
+                is_new = (np.abs(broken) > _SETTLED * norm) & ~active
+                active = active | is_new  # found broken, a constraint is an equality from here on
+                error = float(np.linalg.norm(broken)) / norm if norm > 0 else 0.0
                 if error <= best_error:
-                    best, best_error = (moved, left * self.norms), error
-                if error <= _SETTLED or error >= before:
+                    best, best_error = (moved, broken * self.norms), error
+                if error <= _SETTLED or (error >= before and not np.any(is_new)):
                     break
                 before = error
-                step = np.linalg.pinv(hessian, hermitian=True) @ left
+                step = np.zeros(self.count)
+                own = np.ix_(active, active)
+                step[active] = np.linalg.pinv(hessian[own], hermitian=True) @ products[active]
                 moved = rows.into_domain(moved - metric * (self._columns @ step))
             if best is not None:
                 return best
@@ -62,8 +86,7 @@ class Equalities:
 
     def _sums(self, theta: Array, metric: Array) -> tuple[Array, Array, float]:
         """columnsᵀθ, columnsᵀ metric columns over the rows that are not at the end of the domain, and ‖θ‖."""
-        rows, k = self._shard.rows, self.count
-        free = rows.inside_domain(theta)
+        k, free = self.count, self._shard.rows.inside_domain(theta)
         weighted = (metric * free)[:, None] * self._columns
         sums = self._shard.over_rows(
             *(self._columns.T @ theta), *(self._columns.T @ weighted).ravel(), float(np.sum(theta * theta))
@@ -87,11 +110,15 @@ class Candidate:
     scale: float = 1.0
 
     @property
+    def _bound(self) -> Array:
+        """How far a weight may go in the direction that its column pulls."""
+        return np.where(self.products < 0, self.shard.penalty.upper, -self.shard.penalty.lower)
+
+    @property
     def ratio(self) -> float:
-        """How far it exceeds the inequalities of this rank's columns, which no bound relaxes."""
+        """How far it exceeds the inequalities of this rank's columns, which no bound and no l2 relaxes."""
         penalty = self.shard.penalty
-        bound = np.where(self.products < 0, penalty.upper, -penalty.lower)
-        limited = np.isinf(bound) & (penalty.l2 == 0) & (penalty.unit > 0) & (self.products != 0)
+        limited = np.isinf(self._bound) & (penalty.l2 == 0) & (penalty.unit > 0) & (self.products != 0)
         size = np.abs(self.products[limited]) + tuning.PRODUCT_ROUNDING * self.norm * self.norms[limited]
         with np.errstate(divide="ignore"):
             return float(np.max(size / penalty.l1[limited], initial=0.0))
@@ -110,10 +137,12 @@ class Candidate:
             return value
         rounding = np.where(self.products != 0, tuning.PRODUCT_ROUNDING * self.norm * self.norms, 0.0)
         excess = np.maximum(scale * (np.abs(self.products) + rounding) - penalty.l1, 0.0)
-        bound = np.where(self.products < 0, penalty.upper, -penalty.lower)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.where(penalty.l2 > 0, np.minimum(excess / penalty.l2, bound), bound)
-        reach = np.where((excess > 0) & ~penalty.is_free, reach, 0.0)
+        # columns without bound and l2 keep their inequality: scaling has seen to it
+        reach = np.where(np.isfinite(self._bound), self._bound, 0.0)
+        if shard.has_l2:
+            by_l2 = np.divide(excess, penalty.l2, out=np.full(len(excess), np.inf), where=penalty.l2 > 0)
+            reach = np.where(penalty.l2 > 0, np.minimum(by_l2, self._bound), reach)
+        reach[excess == 0] = 0.0
         return value - float(np.sum(reach * (excess - 0.5 * penalty.l2 * reach)))
 
 

@@ -173,7 +173,7 @@ class Model:
             frozen = frozen | ((target != trial) & free)
         assert best is not None
         shortened = self._halved(direction, bent, free)
-        if shortened is not None and shortened[0] < best[0] and -best[0] < tuning.CLIPPED_KEEPS * gain:
+        if shortened is not None and shortened[0] < min(best[0], 0.0) and -best[0] < tuning.CLIPPED_KEEPS * gain:
             size = shortened[1]
             full = self.product(direction)
             self._move(pen.clip(z + size * direction), size * full, size * size * float(direction @ full))

@@ -34,13 +34,15 @@ def shard_of(problem: Problem, grid: Grid, team: _core.Team) -> Shard:
     offset = None if problem.offset is None else problem.offset[mine]
     penalty = problem.penalty_at(np.arange(first, end))
     unit = np.ones(end - first) if problem.penalty_weights is None else problem.penalty_weights[first:end]
-    l2 = np.array(np.broadcast_to(np.asarray(penalty.l2, dtype=np.float64), end - first))
+    l2_unit = np.ones(end - first) if problem.l2_weights is None else problem.l2_weights[first:end]
     null = problem.null_model
     return Shard(
         grid,
         Tile(int(b - a), int(end - first), [Piece(0, 0, columns)], team),
         OwnRows(problem.loss, np.ascontiguousarray(problem.y[mine]), np.ascontiguousarray(weights), offset, team),
-        OwnPenalty(problem.alpha, np.where(np.isinf(unit), 0.0, unit), l2, penalty.lower, penalty.upper),
+        OwnPenalty(
+            np.where(np.isinf(unit), 0.0, unit), l2_unit, penalty.lower, penalty.upper, problem.alpha, problem.l2
+        ),
         int(first),
         own,
         int(a),

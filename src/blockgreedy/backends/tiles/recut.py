@@ -31,7 +31,7 @@ class Entrants:
 
     ids: NDArray[np.int64]
     unit: Array  # u_j: their penalty is alpha·u_j
-    l2: Array
+    l2_unit: Array  # and l2 times this
     lower: Array
     upper: Array
     key: NDArray[np.uint64]
@@ -69,20 +69,20 @@ class Recut:
         held = self.facts.ids[places] == ids if len(order) else np.zeros(len(ids), np.bool_)
         return places, held
 
-    def add(self, entrants: Entrants, own: Features) -> None:
+    def add(self, entrants: Entrants, own: Features, merges: bool) -> None:
         """``entrants``: of this rank's columns, those that nobody holds yet; ``own`` their numbers in the tile.
 
         Columns that equal one that is held, or one before them, and have the same penalty, become its aliases: they
-        are not held, and do not travel. Where there are weights of their own on l2, copies share a weight, and stay.
+        are not held, and do not travel. Not with l2, where copies share a weight (``merges``).
         """
         columns = self._tile.take(own)
         key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys")
-        told = [entrants.ids, entrants.unit, entrants.l2, entrants.lower, entrants.upper, key]
+        told = [entrants.ids, entrants.unit, entrants.l2_unit, entrants.lower, entrants.upper, key]
         parts = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
         tables = [part.reshape(6, -1) for part in parts]
         ids, *numbers, keys = (np.concatenate([table[k] for table in tables]) for k in range(6))
         new = Entrants(ids.view(np.int64), *(part.view(np.float64) for part in numbers), keys)
-        is_new = ~self._repeats(new)
+        is_new = ~self._repeats(new) if merges else np.ones(len(ids), dtype=np.bool_)
         self.aliases = new.ids[~is_new]
         self.facts = self.facts + new.at(np.flatnonzero(is_new))
         mine = np.isin(entrants.ids, self.aliases, invert=True)
@@ -98,7 +98,7 @@ class Recut:
         same = np.stack([both.key, *(part.view(np.uint64) for part in (both.unit, both.lower, both.upper))])
         _, first, group = np.unique(same, axis=1, return_index=True, return_inverse=True)
         is_first = first[np.ravel(group)] == np.arange(same.shape[1])
-        return ~is_first[len(self.facts.ids) :] & (new.unit > 0) & (new.l2 == 0)
+        return ~is_first[len(self.facts.ids) :] & (new.unit > 0)
 
     def chosen(self, places: NDArray[np.intp]) -> tuple[Any, Entrants]:
         """The columns at these places, and the facts; others are let go of when they outweigh them."""

@@ -14,24 +14,20 @@ from blockgreedy.backends.tiles.tile import Tile
 Array = NDArray[np.float64]
 
 
-@dataclass
 class OwnPenalty:
-    """alpha·unit_j·|w| + l2_j/2·w² on lower_j ≤ w ≤ upper_j, of the columns of a rank's group."""
+    """l1_j·|w| + l2_j/2·w² on lower_j ≤ w ≤ upper_j, of the columns of a rank's group."""
 
-    alpha: float
-    unit: Array  # u_j; 0 for features that are excluded, whose bounds are 0
-    l2: Array
-    lower: Array
-    upper: Array
+    def __init__(self, unit: Array, l2_unit: Array, lower: Array, upper: Array, alpha: float, l2: float) -> None:
+        """``unit`` is u_j, 0 for features that are excluded, whose bounds are 0."""
+        self.unit, self.l2_unit, self.lower, self.upper = unit, l2_unit, lower, upper
+        self.move_to(alpha, l2)
 
-    @property
-    def l1(self) -> Array:
-        return self.alpha * self.unit
+    def move_to(self, alpha: float, l2: float) -> None:
+        self.alpha, self.ridge = alpha, l2
+        self.l1, self.l2 = alpha * self.unit, l2 * self.l2_unit
 
     def value(self, features: NDArray[np.intp], values: Array) -> float:
-        return float(
-            np.sum(self.alpha * self.unit[features] * np.abs(values) + 0.5 * self.l2[features] * values * values)
-        )
+        return float(np.sum(self.l1[features] * np.abs(values) + 0.5 * self.l2[features] * values * values))
 
     @property
     def is_free(self) -> NDArray[np.bool_]:
@@ -52,6 +48,10 @@ class Shard:
     fit_intercept: bool
     f_null: float
     floor: float  # a gap that is enough whatever tol says
+
+    @property
+    def has_l2(self) -> bool:
+        return self.penalty.ridge > 0
 
     def over_rows(self, *values: float) -> Array:
         """Sums over the rows of all ranks."""

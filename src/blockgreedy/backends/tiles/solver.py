@@ -67,7 +67,7 @@ class TileSolver:
         tile, penalty = shard.tile, shard.penalty
         self.weights, self.intercept = np.zeros(tile.n_features), 0.0
         self.norms = shard.norms()
-        self._has_l2 = bool(shard.over_columns(np.count_nonzero(penalty.l2))[0] > 0)
+        self._has_l2 = shard.has_l2
         self._recut = Recut(shard.grid, tile, shard.row_cuts, shard.first_row, len(shard.rows))
         self._always = (penalty.unit == 0) & (penalty.lower < penalty.upper) & (self.norms > 0)
         self._is_alias = np.zeros(tile.n_features, dtype=np.bool_)
@@ -84,10 +84,11 @@ class TileSolver:
         shard, free = self.shard, self.shard.penalty.is_free & (self.norms > 0)
         self._equal_ids = np.zeros(0, dtype=np.int64)
         if shard.over_columns(np.count_nonzero(free))[0] == 0:
-            return Equalities(shard, np.zeros((len(shard.rows), 0)))
+            return Equalities(shard, np.zeros((len(shard.rows), 0)), np.zeros(0), np.zeros(0))
         places, _ = self._enter(np.flatnonzero(free), np.zeros(len(free)))
-        self._equal_ids = self._recut.facts.ids[places]
-        return Equalities(shard, as_dense(self._recut.chosen(places)[0]))
+        columns, facts = self._recut.chosen(places)
+        self._equal_ids = facts.ids
+        return Equalities(shard, as_dense(columns), facts.lower, facts.upper)
 
     def _start_anew(self) -> None:
         """What is known of columns and of steps belongs to the point that was left."""
@@ -100,6 +101,10 @@ class TileSolver:
         self._last_decrease, self._was_truncated, self._has_failed = np.inf, True, False
 
     # -- where it stands
+
+    @property
+    def n_support(self) -> int:
+        return self._n_support
 
     @property
     def gap(self) -> float:
@@ -118,8 +123,9 @@ class TileSolver:
     def evaluate(self, predictions: Array) -> tuple[float, float]:
         """Takes these predictions for those of the weights; objective and penalty there."""
         shard, support = self.shard, np.flatnonzero(self.weights)
-        penalty = float(shard.over_columns(shard.penalty.value(support, self.weights[support]))[0])
-        return self._move_to(predictions) + penalty, penalty
+        penalty, n_support = shard.over_columns(shard.penalty.value(support, self.weights[support]), len(support))
+        self._n_support = int(n_support)
+        return self._move_to(predictions) + float(penalty), float(penalty)
 
     def _move_to(self, predictions: Array) -> float:
         """The loss there; also what sums over rows say of θ, in one round."""
@@ -131,10 +137,13 @@ class TileSolver:
         self._theta = _RowSums(*found[1:].tolist())
         return float(found[0])
 
-    def lower_alpha(self, alpha: float, l2: Array) -> None:
+    def lower_alpha(self, alpha: float, l2: float) -> None:
         """Goes on with the same weights at another alpha and l2."""
-        shard = self.shard
-        shard.penalty.alpha, shard.penalty.l2 = alpha, l2
+        shard, had_l2 = self.shard, self._has_l2
+        shard.penalty.move_to(alpha, l2)
+        self._has_l2 = l2 > 0
+        if self._has_l2 != had_l2:
+            raise ValueError("l2 must stay 0, or above 0, along a path")
         self._start_anew()
         self.dual.forget()
         self.objective, self.penalty_value = self.evaluate(shard.rows.predictions)
@@ -173,6 +182,7 @@ class TileSolver:
         if decrease is None:
             self._effort, self._careful = min(tuning.MOST_EFFORT, 2 * self._effort), True
             self._kappa *= 2
+            self.prove(candidate, curvature)
             again, self._has_failed = not self._has_failed, True
             return again
         self._has_failed = False
@@ -234,9 +244,9 @@ class TileSolver:
         held = self._recut.places(everybodys)[1]
         if not np.all(held):
             new = own[~self._recut.places(ids)[1]]
-            facts = (penalty.unit[new], penalty.l2[new], penalty.lower[new], penalty.upper[new])
+            facts = (penalty.unit[new], penalty.l2_unit[new], penalty.lower[new], penalty.upper[new])
             entrants = Entrants((new + shard.first_feature).astype(np.int64), *facts, np.zeros(len(new), np.uint64))
-            self._recut.add(entrants, new)
+            self._recut.add(entrants, new, merges=not self._has_l2)
             n_new, aliases = np.count_nonzero(~held), self._recut.aliases
             self._distinct = max(1 - len(aliases) / n_new, tuning.LEAST_DISTINCT)
             mine = aliases - shard.first_feature
@@ -269,7 +279,9 @@ class TileSolver:
         if self._intercept_model is not None:
             g = g - self._intercept_model.slope_share
             diagonal = np.maximum(diagonal - self._intercept_model.diagonal_share, 1e-9 * diagonal)
-        penalty = WorkingPenalty(shard.penalty.alpha * facts.unit, facts.l2, facts.lower, facts.upper)
+        penalty = WorkingPenalty(
+            shard.penalty.alpha * facts.unit, shard.penalty.ridge * facts.l2_unit, facts.lower, facts.upper
+        )
         return Model(w, g, diagonal, penalty, product, self._kappa), columns
 
     def _minimise(self, model: Model, truncated: bool) -> None:
@@ -319,6 +331,7 @@ class TileSolver:
         mine = (own >= 0) & (own < len(self.weights))
         self.weights = np.zeros(len(self.weights))
         self.weights[own[mine]] = z[mine]
+        self._n_support = int(np.count_nonzero(z))
         self._careful = size < 1 or decrease > tuning.LARGE_DECREASE * self.objective
         if rows.loss.has_flat_parts:
             change = shard.grid.all.reduce(np.array([np.max(np.abs(along), initial=0.0)]), "rows", "max")
@@ -359,9 +372,28 @@ class TileSolver:
         candidate = self._candidate(theta, products, sums.norm, sums.best_scale(self._is_lasso))
         candidate.scale_to(float(shard.largest(candidate.ratio)[0]))
         leak = float(np.sum(np.abs(candidate.scale * left * self.multipliers())))
+        leak += candidate.scale * self._equalities.bounded_part(theta)
         self.dual.take(candidate, float(shard.over_rows(candidate.value)[0]) - leak)
         over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
         self._forced = self._always | over
+
+    def verify(self, weights: Array, intercept: float) -> tuple[float, float, float]:
+        """Objective and penalty at these weights, and the value of the best dual point: nothing is carried over."""
+        shard, rows, support = self.shard, self.shard.rows, np.flatnonzero(weights)
+        predictions = shard.predictions(weights, intercept)
+        penalty = float(shard.over_columns(shard.penalty.value(support, weights[support]))[0])
+        loss = float(shard.over_rows(float(np.sum(rows.weights * rows.loss.value(rows.y, predictions))))[0])
+        theta = rows.into_domain(self.dual.theta)
+        norm = float(np.sqrt(shard.over_rows(float(np.sum(theta * theta)))[0]))
+        products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
+        candidate = self._candidate(theta, products, norm, 1.0)
+        ratio = float(shard.largest(candidate.ratio)[0])
+        if ratio > 1 + 1e-12:
+            return loss + penalty, penalty, -np.inf
+        candidate.scale_to(ratio)
+        left = self._equalities.left_of(theta)
+        leak = float(np.sum(np.abs(left * self.multipliers()))) + self._equalities.bounded_part(theta)
+        return loss + penalty, penalty, float(shard.over_rows(candidate.value)[0]) - leak
 
     @property
     def _is_lasso(self) -> bool:

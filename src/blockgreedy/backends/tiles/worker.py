@@ -1,0 +1,85 @@
+"""What every rank of a fit does: rank 0 runs the loop and names what is next, the others do the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy import _core
+from blockgreedy.backends.tiles.shard import Shard
+from blockgreedy.backends.tiles.solver import TileSolver
+
+Array = NDArray[np.float64]
+Features = NDArray[np.int64]
+
+
+class TileWorker:
+    """The tile solver on one rank, moved by commands that all ranks hear in the same order."""
+
+    def __init__(self, shard: Shard, tol: float, team: _core.Team) -> None:
+        self.shard = shard
+        self.solver = TileSolver(shard, tol, team)
+
+    def together(self, name: str, *args: Any) -> Any:
+        """On rank 0: calls a method of every rank's worker, and returns what its own says."""
+        assert self.shard.grid.leads
+        self.shard.grid.all.broadcast((name, args))
+        return getattr(self, name)(*args)
+
+    def follow(self) -> None:
+        """On the other ranks: does what rank 0 does, until that ends."""
+        while True:
+            name, args = self.shard.grid.all.broadcast(None)
+            if name == "end":
+                return
+            getattr(self, name)(*args)
+
+    def end(self) -> None:
+        self.shard.grid.all.broadcast(("end", ()))
+
+    # -- the commands
+
+    def start(self, features: Features, values: Array, intercept: float) -> None:
+        """From these weights, all others being 0."""
+        self.solver.start(self._own(features, values), intercept)
+
+    def step(self) -> bool:
+        return self.solver.step()
+
+    def lower_alpha(self, alpha: float, l2: float) -> None:
+        self.solver.lower_alpha(alpha, l2)
+
+    def certify(self) -> None:
+        """Looks for a dual point where the solver stands."""
+        rows = self.shard.rows
+        self.solver.prove(rows.theta, rows.curvature)
+
+    def support(self) -> tuple[Features, Array]:
+        """Features with a weight that is not 0, ascending, and their weights: on every rank."""
+        own = np.flatnonzero(self.solver.weights)
+        ids = (own + self.shard.first_feature).astype(np.int64)
+        told = np.concatenate([ids.view(np.float64), self.solver.weights[own]])
+        tables = [part.reshape(2, -1) for part in self.shard.grid.beside.gather(told, "result")]
+        numbers = np.concatenate(tables, axis=1)
+        return np.ascontiguousarray(numbers[0]).view(np.int64), numbers[1]
+
+    def verify(self, features: Features, values: Array, intercept: float) -> tuple[float, float, float]:
+        """Objective and penalty of these weights, and the value of the dual point, from the data alone."""
+        return self.solver.verify(self._own(features, values), intercept)
+
+    def dual(self) -> Array:
+        """The dual point, in the order of the rows: on every rank."""
+        return np.concatenate(self.shard.grid.all.gather(self.solver.dual.theta, "result"))
+
+    def totals(self) -> Array:
+        """Entries of X that all ranks have read."""
+        return self.shard.over_rows(float(self.solver.nonzeros_touched))
+
+    def _own(self, features: Features, values: Array) -> Array:
+        own = features - self.shard.first_feature
+        mine = (own >= 0) & (own < self.shard.tile.n_features)
+        weights = np.zeros(self.shard.tile.n_features)
+        weights[own[mine]] = values[mine]
+        return weights
