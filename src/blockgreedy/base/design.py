@@ -1,4 +1,4 @@
-"""What a Problem accepts in place of X and y."""
+"""What a Problem accepts in place of X and y, and what stands for a matrix that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -16,3 +16,38 @@ class LabelledDesign:
     y: NDArray[Any]
     feature_names: NDArray[np.str_] | None
     labelled: bool  # False where y is made up
+
+
+class TiledDesign:
+    """A base class for matrices that lie in tiles, such as ``Store``: rows in R groups, columns in C groups.
+
+    Row group r has the rows ``row_cuts[r]`` to ``row_cuts[r + 1] - 1``, and so have column groups. Columns stand in
+    an order of their own: that at place j is the feature ``features[j]`` (None: the feature j).
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]  # of the entries: float32 or float64
+    n_entries: int
+    row_cuts: NDArray[np.int64]
+    column_cuts: NDArray[np.int64]
+    ndim = 2
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Row groups and column groups."""
+        return len(self.row_cuts) - 1, len(self.column_cuts) - 1
+
+    @property
+    def features(self) -> NDArray[np.int32] | None:
+        raise NotImplementedError
+
+    def tile(self, r: int, c: int) -> Any:
+        """Row group r of column group c: canonical columns without stored zeros."""
+        raise NotImplementedError
+
+    def tile_bytes(self, r: int, c: int) -> int:
+        raise NotImplementedError
+
+    def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X @ weights, the weights in the order of the features."""
+        raise NotImplementedError

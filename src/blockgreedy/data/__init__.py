@@ -1,6 +1,7 @@
 """LOAD: labelled sparse data from files, to files, from public collections and from generators."""
 
 from blockgreedy.data.collection import SETS, PublicSet
+from blockgreedy.data.conversion import convert
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.fetching import fetch
 from blockgreedy.data.formats import COMPRESSION_SUFFIXES, SVMLIGHT_SUFFIXES, TABLE_SUFFIXES
@@ -8,6 +9,7 @@ from blockgreedy.data.generate import kdda_like, shaped, text_like
 from blockgreedy.data.generate_crosses import crosses_like
 from blockgreedy.data.loading import load
 from blockgreedy.data.npz import save
+from blockgreedy.data.store import Store
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.data.writing import write
 
@@ -18,7 +20,9 @@ __all__ = [
     "TABLE_SUFFIXES",
     "Dataset",
     "PublicSet",
+    "Store",
     "Summary",
+    "convert",
     "crosses_like",
     "fetch",
     "kdda_like",

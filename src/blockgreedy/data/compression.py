@@ -6,50 +6,59 @@ import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 BLOCK = 1 << 24  # bytes of text
 
 
-def decompressed(path: Path, suffix: str) -> Iterator[bytes]:
-    """The text of a ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` file in blocks."""
+def decompressed(
+    path: Path, suffix: str, block_size: int = BLOCK, seen: Callable[[int], None] = lambda n_bytes: None
+) -> Iterator[bytes]:
+    """The text of a ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` file in blocks of about this size.
+
+    ``seen`` hears how many bytes of the file have been read.
+    """
     try:
-        if suffix == ".zst":
-            yield from _zstd(path)
-        else:
-            openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-            with openers[suffix](path, "rb") as file:
-                while block := file.read(BLOCK):
-                    yield block
+        with path.open("rb") as raw:
+            blocks = _zstd(path.name, raw, block_size) if suffix == ".zst" else _unpacked(raw, suffix, block_size)
+            for block in blocks:
+                seen(raw.tell())
+                yield block
     except EOFError:
         raise ValueError(f"{path} is truncated: its compressed data ends too early") from None
     except (OSError, lzma.LZMAError, zlib.error) as error:
         raise ValueError(f"{path} cannot be decompressed as {suffix}: {error}") from error
 
 
-def _zstd(path: Path) -> Iterator[bytes]:
+def _unpacked(raw: IO[bytes], suffix: str, block_size: int) -> Iterator[bytes]:
+    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    with openers[suffix](raw, "rb") as file:
+        while block := file.read(block_size):
+            yield block
+
+
+def _zstd(name: str, raw: IO[bytes], block_size: int) -> Iterator[bytes]:
     try:
         import zstandard
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            f"reading {path.name} needs the package zstandard: pip install 'blockgreedy[data]'"
+            f"reading {name} needs the package zstandard: pip install 'blockgreedy[data]'"
         ) from None
     engine = zstandard.ZstdDecompressor()
     # Not its stream reader, which takes a file that ends too early for complete.
     frame: Any = engine.decompressobj()
     fed = False  # the frame at hand has seen bytes
-    with path.open("rb") as file:
-        try:
-            while packed := file.read(BLOCK >> 4):
-                while packed:
-                    yield frame.decompress(packed)
-                    packed, fed = b"", True
-                    if frame.eof:  # another frame may follow
-                        packed, fed = frame.unused_data, False
-                        frame = engine.decompressobj()
-        except zstandard.ZstdError as error:
-            raise ValueError(f"{path} cannot be decompressed as .zst: {error}") from error
+    try:
+        while packed := raw.read(max(block_size >> 4, 1 << 12)):
+            while packed:
+                yield frame.decompress(packed)
+                packed, fed = b"", True
+                if frame.eof:  # another frame may follow
+                    packed, fed = frame.unused_data, False
+                    frame = engine.decompressobj()
+    except zstandard.ZstdError as error:
+        raise OSError(str(error)) from error
     if fed:
         raise EOFError

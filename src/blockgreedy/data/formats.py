@@ -13,6 +13,7 @@ from blockgreedy.data.arrays import read_mtx, read_npy
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.npz import read_npz
+from blockgreedy.data.store import STORE_SUFFIX, Store
 from blockgreedy.data.svmlight import read_svmlight
 from blockgreedy.data.tables import open_table, table_to_dataset
 from blockgreedy.data.treatment import TREATMENTS, Treatment
@@ -37,6 +38,7 @@ class Format:
     compressible: tuple[str, ...] = ()  # the suffixes after which one of COMPRESSION_SUFFIXES may stand
     target_is_file: bool = False  # ``target`` names a file of labels, not a column
     may_cache: bool = True  # False where a binary copy would be read no faster
+    is_folder: bool = False
 
 
 class DataFile(NamedTuple):
@@ -88,7 +90,8 @@ MTX = Format(
 NPY = Format(
     ".npy", (".npy",), lambda file, **of: read_npy(file.path, **of), ("target", "labelled"), target_is_file=True
 )
-READERS = (NPZ, SVMLIGHT, TABLES, MTX, NPY)
+STORE = Format("stores", (STORE_SUFFIX,), lambda file: Store(file.path).dataset(), may_cache=False, is_folder=True)
+READERS = (NPZ, SVMLIGHT, TABLES, MTX, NPY, STORE)
 
 
 def data_file(path: str | Path) -> DataFile:

@@ -43,7 +43,8 @@ def load(
     ``.npz``: scipy's sparse format with an array ``y`` and optionally ``feature_names`` in the same file. ``.svm``,
     ``.svmlight``, ``.libsvm``, ``.txt``: svmlight text. ``.parquet``, ``.arrow``, ``.feather``, ``.csv``: a table;
     text is one-hot encoded. ``.mtx`` (MatrixMarket), ``.npy`` (dense): a matrix, with the labels in another file.
-    Text may be compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``). The page "Data formats" says more.
+    ``.store``: a folder that ``data.convert`` has made, if it fits in memory. Text may be compressed (``.gz``,
+    ``.bz2``, ``.xz``, ``.zst``). The page "Data formats" says more.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ def _load(path: Path, cache: bool, options: dict[str, Any]) -> Dataset:
     file = data_file(path)
     check_options(path, **options)
     treatment = Treatment.of(**{name: options[name] for name in TREATMENTS})
-    if not path.is_file():
+    if not path.is_file() and not file.format.is_folder:
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     dtype, target = float_type("dtype", options["dtype"], may_be_none=True), options["target"]
 

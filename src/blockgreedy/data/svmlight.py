@@ -9,7 +9,7 @@ import mmap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 IndexBase = Literal["auto", 0, 1]
+Block = TypeVar("Block")
 _INT32_MAX = 2**31 - 1
 
 
@@ -41,11 +42,10 @@ def read_svmlight(
     ``n_features`` is the width of the result; features beyond it are an error. A last line without a newline is one
     too, since a file that was cut off looks like that, unless ``allow_unterminated`` says that it is meant.
     """
-    if index_base not in ("auto", 0, 1):
-        raise ValueError(f"index_base={index_base!r} must be 'auto', 0 or 1")
+    check_index_base(index_base)
     reader = _Reader(path, np.dtype(dtype), index_base, resolve_threads(n_threads))
     if compression:
-        for block in _whole_lines(path, _ahead(decompressed(path, compression)), allow_unterminated):
+        for block in _whole_lines(path, ahead(decompressed(path, compression)), allow_unterminated):
             reader.read(block)
     elif path.stat().st_size > 0:  # an empty file cannot be mapped
         with path.open("rb") as file:
@@ -55,6 +55,40 @@ def read_svmlight(
         for block in _whole_lines(path, [view[:whole], bytes(view[whole:])], allow_unterminated):
             reader.read(block)
     return reader.dataset(n_features)
+
+
+def check_index_base(index_base: Any) -> None:
+    if index_base not in ("auto", 0, 1):
+        raise ValueError(f"index_base={index_base!r} must be 'auto', 0 or 1")
+
+
+class ParsedText(NamedTuple):
+    """Rows of a block of whole lines; ``smallest`` and ``largest`` are the least and the greatest of ``indices``."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    data: NDArray[Any]
+    y: NDArray[np.float64]
+    lines: int
+    smallest: int
+    largest: int
+
+
+def parse(path: Path, block: Any, lines: int, dtype: Any, base: int, strict: bool, n_threads: int) -> ParsedText:
+    """``lines`` stand before the block, for messages. Unless ``strict``, an index below ``base`` becomes negative."""
+    text = _core.SvmlightText(np.frombuffer(block, dtype=np.uint8), n_threads)
+    indptr = np.empty(text.max_rows + 1, dtype=np.int64)
+    indices = np.empty(text.max_entries, dtype=np.int32)
+    data = np.empty(text.max_entries, dtype=dtype)
+    y = np.empty(text.max_rows, dtype=np.float64)
+    fault: Any = text.parse(indptr, indices, data, y, base, strict, n_threads)
+    if fault is not None:
+        line, column, expected, found = fault
+        shown = repr(found.decode(errors="replace")) if found else "nothing"
+        raise ValueError(f"{path}, line {lines + line}, column {column}: expected {expected}, found {shown}")
+    rows, entries = text.rows, text.entries
+    own = indptr[: rows + 1], indices[:entries], data[:entries], y[:rows]
+    return ParsedText(*own, text.lines, text.smallest, text.largest)
 
 
 class _Reader:
@@ -70,22 +104,10 @@ class _Reader:
         self.parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]] = []
 
     def read(self, block: Any) -> None:
-        text = _core.SvmlightText(np.frombuffer(block, dtype=np.uint8), self.n_threads)
-        indptr = np.empty(text.max_rows + 1, dtype=np.int64)
-        indices = np.empty(text.max_entries, dtype=np.int32)
-        data = np.empty(text.max_entries, dtype=self.dtype)
-        y = np.empty(text.max_rows, dtype=np.float64)
-        fault: Any = text.parse(indptr, indices, data, y, self.base, not self.guessed, self.n_threads)
-        if fault is not None:
-            line, column, expected, found = fault
-            shown = repr(found.decode(errors="replace")) if found else "nothing"
-            raise ValueError(
-                f"{self.path}, line {self.lines + line}, column {column}: expected {expected}, found {shown}"
-            )
-        self.lines += text.lines
-        self.smallest, self.largest = min(self.smallest, text.smallest), max(self.largest, text.largest)
-        rows, entries = text.rows, text.entries
-        self.parts.append((indptr[: rows + 1], indices[:entries], data[:entries], y[:rows]))
+        found = parse(self.path, block, self.lines, self.dtype, self.base, not self.guessed, self.n_threads)
+        self.lines += found.lines
+        self.smallest, self.largest = min(self.smallest, found.smallest), max(self.largest, found.largest)
+        self.parts.append((found.indptr, found.indices, found.data, found.y))
 
     def dataset(self, n_features: int | None) -> Dataset:
         if not sum(len(part[3]) for part in self.parts):
@@ -127,15 +149,20 @@ def _whole_lines(path: Path, blocks: Any, allow_unterminated: bool) -> Iterator[
         if end < len(block):
             rest += block[end:]
     if rest:
-        if not allow_unterminated:
-            raise ValueError(
-                f"{path} does not end in a newline, so it may be truncated; its last line begins "
-                f"{rest[:40].decode(errors='replace')!r}. Complete it, or pass allow_unterminated=True"
-            )
-        yield rest + b"\n"
+        yield ended(path, rest, allow_unterminated)
 
 
-def _ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+def ended(path: Path, rest: bytes, allow_unterminated: bool) -> bytes:
+    """A last line without a newline, with one."""
+    if not allow_unterminated:
+        raise ValueError(
+            f"{path} does not end in a newline, so it may be truncated; its last line begins "
+            f"{rest[:40].decode(errors='replace')!r}. Complete it, or pass allow_unterminated=True"
+        )
+    return rest + b"\n"
+
+
+def ahead(blocks: Iterator[Block]) -> Iterator[Block]:
     """The next block is made while the last one is used."""
     with ThreadPoolExecutor(1) as helper:
         coming = helper.submit(next, blocks, None)

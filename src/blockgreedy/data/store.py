@@ -1,0 +1,302 @@
+"""STORE: a matrix on disk in tiles that map into memory, with its labels and what is known of its columns.
+
+big.store/
+    meta.json                     what the store holds, and the size and checksum of every other file; written last
+    y.npy                         labels, a number per row; sample_weight.npy, offset.npy where there are any
+    tile-RRRR-CCCC.indptr.npy     row group R of column group C: where columns begin (int64), rows counted from the
+    tile-RRRR-CCCC.indices.npy    first of the group (int32, ascending), values (float32 or float64, none 0)
+    tile-RRRR-CCCC.data.npy
+    statistics-CCCC.npy           of the columns of group C, over all rows
+    features.npy                  which feature stands at each place, where columns are in another order
+    names.npy, encoding.json, …   names of features
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from blockgreedy.base.design import TiledDesign
+from blockgreedy.base.memory import bytes_text, free
+from blockgreedy.data.column_statistics import ColumnStatistics
+from blockgreedy.data.dataset import Dataset
+from blockgreedy.data.encoding import Encoding
+from blockgreedy.data.feature_names import ENCODING, NAMES, read_encoding, read_names
+from blockgreedy.data.store_files import (
+    CONVERSION,
+    META,
+    PARTS,
+    TYPES,
+    FileFacts,
+    check_file,
+    mapped,
+    statistics_file,
+    tile_file,
+)
+from blockgreedy.problem.columns import assemble
+from blockgreedy.problem.passes import combine_some_columns, core_matrix
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMAT, VERSION = "blockgreedy store", 1
+STORE_SUFFIX = ".store"
+
+
+class Store(TiledDesign):
+    """A matrix on disk in tiles, which ``convert`` has made. Opening one reads ``meta.json`` alone.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder, ``NAME.store``.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns.
+    dtype : dtype
+        float32 or float64: the type of the entries.
+    n_entries : int
+        Entries of all tiles; none of them is 0.
+    row_cuts, column_cuts : ndarray of int64
+        Row group r has the rows ``row_cuts[r]`` to ``row_cuts[r + 1] - 1``; column groups likewise.
+    grid : tuple of int
+        Row groups and column groups.
+    labelled : bool
+        False if what the store was made of had no labels; y is then all 0.
+    index_base : int or None
+        Of svmlight text: the index of its first feature, 0 or 1.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        meta = _read_meta(self.path)
+        try:
+            self._meta = meta
+            self._files: dict[str, FileFacts] = meta["files"]
+            n_rows, n_columns = meta["shape"]
+            self.shape = int(n_rows), int(n_columns)
+            self.dtype = np.dtype(meta["dtype"])
+            self.n_entries = int(meta["n_entries"])
+            self.row_cuts = np.array(meta["row_cuts"], dtype=np.int64)
+            self.column_cuts = np.array(meta["column_cuts"], dtype=np.int64)
+            self._entries = np.array(meta["tile_entries"], dtype=np.int64).reshape(self.grid)
+            self.name = str(meta["name"])
+            self.labelled = bool(meta["labels"]["labelled"])
+            self.target_name: str | None = meta["labels"]["name"]
+            self.index_base: int | None = meta["index_base"]
+            self.made_of: dict[str, Any] = meta["made_of"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{self.path / META} is damaged: {type(error).__name__}: {error}") from error
+
+    def __repr__(self) -> str:
+        (n, p), (rows, columns) = self.shape, self.grid
+        size = f"{n:,} x {p:,}, {self.n_entries:,} entries, {self.dtype}"
+        return f"Store({str(self.path)!r}, {size}, {rows} x {columns} tiles, {bytes_text(self.nbytes)})"
+
+    @property
+    def nbytes(self) -> int:
+        """Of all files."""
+        return sum(facts["bytes"] for facts in self._files.values())
+
+    # ------------------------------------------------------------------------------------------- the matrix
+
+    def tile(self, r: int, c: int) -> sparse.csc_array:
+        """Row group r of column group c, mapped into memory: rows are read from disk when they are used.
+
+        Columns are canonical: rows ascend, none occurs twice, no zero is stored. Rows count from the first of the
+        group.
+        """
+        r, c = self._place(r, c)
+        n_rows, n_columns = self._tile_shape(r, c)
+        n_entries = int(self._entries[r, c])
+        lengths = {"indptr": n_columns + 1, "indices": n_entries, "data": n_entries}
+        arrays = {
+            part: self._array(tile_file(r, c, part), TYPES.get(part, self.dtype), (lengths[part],)) for part in PARTS
+        }
+        made: sparse.csc_array = assemble(
+            sparse.csc_array, arrays["data"], arrays["indices"], arrays["indptr"], (n_rows, n_columns)
+        )
+        made.has_sorted_indices = True
+        made.has_canonical_format = True
+        return made
+
+    def tile_entries(self, r: int, c: int) -> int:
+        return int(self._entries[self._place(r, c)])
+
+    def tile_bytes(self, r: int, c: int) -> int:
+        """Of its three files, which is what it takes in memory."""
+        r, c = self._place(r, c)
+        return sum(self._facts(tile_file(r, c, part))["bytes"] for part in PARTS)
+
+    @cached_property
+    def features(self) -> NDArray[np.int32] | None:
+        """The feature at each place of the columns; None where place j has feature j."""
+        if "features.npy" not in self._files:
+            return None
+        return self._array("features.npy", np.int32, (self.shape[1],))
+
+    def statistics_of(self, c: int) -> ColumnStatistics:
+        """Of the columns of group c, over all rows, mapped into memory."""
+        _, c = self._place(0, c)
+        width = int(self.column_cuts[c + 1] - self.column_cuts[c])
+        shape = (width, len(ColumnStatistics._fields))
+        return ColumnStatistics(*self._array(statistics_file(c), np.float64, shape).T)
+
+    @property
+    def statistics(self) -> ColumnStatistics:
+        """Of all columns, in the order in which they are stored: 48 bytes of memory for each."""
+        groups = [self.statistics_of(c) for c in range(self.grid[1])]
+        return ColumnStatistics(*(np.concatenate(parts) for parts in zip(*groups, strict=True)))
+
+    def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X @ weights, a tile at a time; only columns whose weight is not 0 are read."""
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (self.shape[1],):
+            raise ValueError(f"weights has shape {weights.shape}, expected ({self.shape[1]},): one for each feature")
+        in_place = weights if self.features is None else weights[self.features]
+        out = np.zeros(self.shape[0])
+        for c in range(self.grid[1]):
+            own = in_place[self.column_cuts[c] : self.column_cuts[c + 1]]
+            used = np.flatnonzero(own)
+            for r in range(self.grid[0] if len(used) else 0):
+                rows = slice(self.row_cuts[r], self.row_cuts[r + 1])
+                out[rows] += combine_some_columns(core_matrix(self.tile(r, c)), used, own[used])
+        return out
+
+    # ------------------------------------------------------------------------------------- rows and features
+
+    @cached_property
+    def y(self) -> NDArray[np.float64]:
+        """A number per row, mapped into memory: the label, or its place among ``classes`` where these are text."""
+        return self._array("y.npy", np.float64, (self.shape[0],))
+
+    @property
+    def classes(self) -> NDArray[np.str_] | None:
+        """The labels, ascending, if they are text."""
+        classes = self._meta["labels"]["classes"]
+        return None if classes is None else np.array(classes, dtype=np.str_)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels as they were: numbers in their type, or text."""
+        classes = self.classes
+        if classes is not None:
+            return np.asarray(classes[self.y.astype(np.int64)])
+        return self.y.astype(self._meta["labels"]["dtype"])
+
+    @cached_property
+    def sample_weight(self) -> NDArray[np.float64] | None:
+        return self._of_rows("sample_weight.npy")
+
+    @cached_property
+    def offset(self) -> NDArray[np.float64] | None:
+        return self._of_rows("offset.npy")
+
+    @cached_property
+    def encoding(self) -> Encoding | None:
+        """Of a table: how its columns became features."""
+        return read_encoding(self.path, self._files) if ENCODING in self._files else None
+
+    @property
+    def feature_names(self) -> NDArray[np.str_] | None:
+        """In the order of the features, whatever order they are stored in; made anew at every call."""
+        if self.encoding is not None:
+            return self.encoding.feature_names
+        return read_names(self.path, self._files, self.shape[1]) if NAMES in self._files else None
+
+    # ---------------------------------------------------------------------------------------------- as a whole
+
+    def check(self, r: int | None = None, c: int | None = None) -> None:
+        """Reads the files of a tile, or of the whole store, and compares their checksums.
+
+        A damaged file is a ValueError that names it and says what to do.
+        """
+        if r is None and c is None:
+            for name, facts in self._files.items():
+                check_file(self.path / name, facts)
+            return
+        r, c = self._place(r, c)
+        for part in PARTS:
+            name = tile_file(r, c, part)
+            check_file(self.path / name, self._facts(name))
+
+    def dataset(self) -> Dataset:
+        """All of it in memory, the columns in the order of the features."""
+        wanted = self.n_entries * (4 + self.dtype.itemsize)
+        available = free()
+        if available is not None and 2 * wanted > available:  # the tiles, and the matrix that is made of them
+            raise MemoryError(
+                f"{self.path} takes about {bytes_text(2 * wanted)} in memory to become one matrix, and "
+                f"{bytes_text(available)} are free; use its tiles one by one"
+            )
+        n_rows, n_columns = self.grid
+        strips = []
+        for c in range(n_columns):
+            tiles = [self.tile(r, c) for r in range(n_rows)]
+            strips.append(tiles[0] if n_rows == 1 else sparse.vstack(tiles, format="csc"))
+        X: Any = strips[0] if n_columns == 1 else sparse.hstack(strips, format="csc")
+        if self.features is not None:
+            X = X[:, np.argsort(self.features)]
+        return Dataset(
+            sparse.csc_array(X),
+            self.labels,
+            self.feature_names,
+            name=self.name,
+            index_base=self.index_base,
+            encoding=self.encoding,
+            labelled=self.labelled,
+        )
+
+    def _place(self, r: Any, c: Any) -> tuple[int, int]:
+        for name, value, end in (("r", r, self.grid[0]), ("c", c, self.grid[1])):
+            if not isinstance(value, (int, np.integer)) or not 0 <= value < end:
+                raise ValueError(f"{name}={value!r} must be a whole number from 0 to {end - 1}")
+        return int(r), int(c)
+
+    def _tile_shape(self, r: int, c: int) -> tuple[int, int]:
+        rows, columns = self.row_cuts, self.column_cuts
+        return int(rows[r + 1] - rows[r]), int(columns[c + 1] - columns[c])
+
+    def _facts(self, name: str) -> FileFacts:
+        try:
+            return self._files[name]
+        except KeyError:
+            raise ValueError(f"{self.path / META} is damaged: it does not list {name}") from None
+
+    def _array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        return mapped(self.path / name, self._facts(name), dtype, shape)
+
+    def _of_rows(self, name: str) -> NDArray[np.float64] | None:
+        return self._array(name, np.float64, (self.shape[0],)) if name in self._files else None
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no store {str(path)!r}, a folder that blockgreedy data convert makes")
+    try:
+        meta = json.loads((path / META).read_bytes())
+    except FileNotFoundError:
+        if (path / CONVERSION).is_file():
+            raise ValueError(
+                f"{path} is not complete: its conversion has not ended. Run the same conversion again, which goes on "
+                "where it stopped"
+            ) from None
+        raise ValueError(f"{path} is no store: it has no {META}") from None
+    except ValueError as error:
+        raise ValueError(f"{path / META} is damaged: {error}") from error
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        raise ValueError(f"{path} is no store: {META} does not say that it is one")
+    if meta.get("version") != VERSION:
+        raise ValueError(
+            f"{path} has version {meta.get('version')!r}, and this version of blockgreedy reads version {VERSION}; "
+            "update it, or convert the data again"
+        )
+    return meta
