@@ -30,7 +30,17 @@ class TiledDesign:
     n_entries: int
     row_cuts: NDArray[np.int64]
     column_cuts: NDArray[np.int64]
+    labelled: bool  # False where labels are made up
     ndim = 2
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        raise NotImplementedError
+
+    @property
+    def feature_names(self) -> NDArray[np.str_] | None:
+        """In the order of the features."""
+        raise NotImplementedError
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -47,6 +57,13 @@ class TiledDesign:
 
     def tile_bytes(self, r: int, c: int) -> int:
         raise NotImplementedError
+
+    def statistics_of(self, c: int) -> Any:
+        """Of the columns of group c, over all rows: ``entries``, ``mean``, ``squares`` (of deviations) and others."""
+        raise NotImplementedError
+
+    def will_need(self, r: int, c: int) -> None:
+        """Says that this tile is used soon: it may be read from disk meanwhile."""
 
     def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """X @ weights, the weights in the order of the features."""

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.base.design import LabelledDesign
+from blockgreedy.base.design import LabelledDesign, TiledDesign
 from blockgreedy.base.reals import as_array, is_missing, is_number, real_array
 from blockgreedy.base.validate import flag, non_negative, shown
 
@@ -41,6 +41,8 @@ def warn_of_mean(design: Any, y: Array) -> None:
     mean, sd = size * float(np.mean(scaled)), size * float(np.std(scaled))
     if not 0 < _FAR_FROM_0 * sd < abs(mean):
         return
+    if design.is_tiled:
+        return  # it would take a look at every column
     X = design.columns
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
@@ -83,8 +85,12 @@ def named_design(X: Any, y: Any) -> tuple[Any, Any, NDArray[np.str_] | None]:
         if y is None and not X.labelled:
             raise ValueError(f"X is {X!r}, which has no labels; give y")
         return X.X, X.y if y is None else y, X.feature_names
+    if isinstance(X, TiledDesign):
+        if y is None and not X.labelled:
+            raise ValueError(f"X is {X!r}, which has no labels; give y")
+        return X, X.labels if y is None else y, X.feature_names
     if y is None:
-        raise TypeError("y is missing: it may be left out only where X is a blockgreedy.Dataset")
+        raise TypeError("y is missing: it may be left out only where X is a blockgreedy.Dataset or Store")
     names = getattr(X, "columns", None)
     named = names is not None and not callable(names) and all(isinstance(name, str) for name in names)
     return X, y, np.array(list(names), dtype=np.str_) if named else None  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.problem.columns import as_dense, column_norms
+from blockgreedy.problem.columns import as_dense
 from blockgreedy.problem.dual_repair import PRODUCT_ROUNDING, repaired_dual_points
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class NumpyPasses:
     def _enlarged(self, theta: Array, rounding: float) -> Array:
         products = self.products(theta)
         return (
-            products if rounding == 0 else products + np.copysign(rounding * column_norms(self.problem.X), products)
+            products if rounding == 0 else products + np.copysign(rounding * self.problem.design.norms(), products)
         )
 
     def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:

@@ -32,6 +32,8 @@ _TURNING = threading.Lock()  # folds share a matrix
 class Design:
     """X in the forms that somebody has asked for so far. Nothing that it has said changes."""
 
+    is_tiled = False
+
     def __init__(self, X: Any, n_threads: int | None = None) -> None:
         self._n_threads = n_threads
         self._columns: Columns = None
@@ -71,6 +73,13 @@ class Design:
             self._some = None  # first: there need not be room for both
             self._columns = columns_of_rows(self._rows, None, self.shape, self._n_threads)
         return self._columns
+
+    def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """x_j·θ of every column."""
+        return np.asarray(self.columns.T @ theta, dtype=np.float64)
+
+    def norms(self) -> NDArray[np.float64]:
+        return column_norms(self.columns)
 
     def take(self, features: NDArray[np.integer[Any]]) -> Columns:
         """A copy of these columns."""

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
@@ -29,6 +30,7 @@ from blockgreedy.problem.null_model import NullModel, best_intercept, known_null
 from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import ColumnUnits, Scaling
+from blockgreedy.problem.tiled_columns import TiledColumns
 
 Array = NDArray[np.float64]
 
@@ -124,7 +126,9 @@ class Problem:
         self.alpha = arguments.non_negative("alpha", alpha)
         self.l2 = arguments.non_negative("l2", l2)
         X, y, self.feature_names = arguments.named_design(X, y)
-        self.design = Design(X, self.n_threads)
+        self.design: Design | TiledColumns = (
+            TiledColumns(X, self.n_threads) if isinstance(X, TiledDesign) else Design(X, self.n_threads)
+        )
         self.shares_design = False  # with other problems, which need other columns of it
         self.n_samples, self.n_features = self.design.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
@@ -149,6 +153,11 @@ class Problem:
     def X(self) -> Any:
         """The matrix as columns, canonical CSC or a Fortran-ordered array; made of rows when first asked for."""
         return self.design.columns
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether X lies in tiles, such as those of a store, and may be larger than memory."""
+        return self.design.is_tiled
 
     def __repr__(self) -> str:
         kind = "sparse" if self.design.is_sparse else "dense"
@@ -253,7 +262,7 @@ class Problem:
 
     def products(self, theta: Array) -> Array:
         """x_j·theta of every column."""
-        return np.asarray(self.X.T @ theta, dtype=np.float64)
+        return self.design.products(theta)
 
     # Sums over rows. Everything that sums over rows goes through these three.
 
@@ -393,7 +402,6 @@ class Problem:
         null = self.null_model  # may rescale the columns
         inner = self.scaling.inner
         # on the core: scipy would copy a float32 matrix to float64 for this product
-        needed = CoreProblem(inner, resolve_threads(self.n_threads)).alpha_needed(
-            self.scaling.dual_in(null.dual), at_null=True
-        )
+        passes = NumpyPasses(inner) if self.is_tiled else CoreProblem(inner, resolve_threads(self.n_threads))
+        needed = passes.alpha_needed(self.scaling.dual_in(null.dual), at_null=True)
         return self.scaling.alpha_out(needed)

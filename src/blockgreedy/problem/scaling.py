@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.problem.columns import as_dense, assemble
 from blockgreedy.problem.design import Design
+from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
     from blockgreedy.problem.null_model import NullModel
@@ -43,15 +44,17 @@ _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number
 class ColumnUnits:
     """Columns in the units of the inner problem; all problems on one matrix share them. Nothing in them changes."""
 
-    def __init__(self, design: Design, centred: bool, exponents: NDArray[np.int32] | None = None) -> None:
+    def __init__(self, design: Design | TiledColumns, centred: bool, exponents: NDArray[np.int32] | None = None) -> None:
         self._given, self._centred = design, centred
         self.exponents = exponents  # k_j, where a solver has asked for them
-        self._design: Design | None = None
+        self._design: Design | TiledColumns | None = None
         self._rescaled: ColumnUnits | None = None
 
     @cached_property
     def shifts(self) -> tuple[Features, Array]:
         """The columns that lie far from 0 beside their spread, and their means."""
+        if isinstance(self._given, TiledColumns) and self._centred:
+            return self._given.far_columns(_FAR)
         features = _candidates(self._given) if self._centred else np.zeros(0, dtype=np.intp)
         chosen, means = [], []
         for j in features:
@@ -65,14 +68,16 @@ class ColumnUnits:
         return np.array(chosen, dtype=np.intp), np.array(means)
 
     @property
-    def design(self) -> Design:
+    def design(self) -> Design | TiledColumns:
         """The matrix itself where nothing is to change."""
         if self._design is None:
             features, means = self.shifts
-            design = self._given
-            if len(features):
+            design: Design | TiledColumns = self._given
+            if isinstance(design, TiledColumns):
+                design = design.moved_by(features, means) if len(features) else design
+            elif len(features):
                 design = Design.of(_shifted(design.columns, features, means))
-            if self.exponents is not None:
+            if self.exponents is not None and not isinstance(design, TiledColumns):
                 design = Design.of(_scaled(design.columns, self.exponents))
             self._design = design
         return self._design
@@ -82,6 +87,8 @@ class ColumnUnits:
 
         Where all rows are used there is one such matrix for all who ask, from any thread.
         """
+        if isinstance(self._given, TiledColumns):
+            raise ValueError("X has columns whose values are too large or too small for float32; rescale them")
         if used is not None and not np.all(used):
             return self._rescaled_to(_largest(self._shifted_only()[used]))
         with _RESCALING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles.communicator import Communicator
 from blockgreedy.backends.tiles.grid import Grid
-from blockgreedy.backends.tiles.of_problem import shard_of
+from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.worker import TileWorker
 from blockgreedy.base.validate import shown, whole
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
@@ -75,8 +74,8 @@ def solve_together(
     shape = checked_grid(grid, problem, ranks.size)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
-    team = _core.Team(n_threads)
-    worker = TileWorker(shard_of(problem.scaling.inner, Grid(ranks, *shape), team), tol, team)
+    scaling = problem.scaling
+    worker = TileWorker(shard_of(scaling.inner, scaling.null_in(null), Grid(ranks, *shape), n_threads), tol)
     if not worker.shard.grid.leads:
         worker.follow()
         found: Solution = ranks.broadcast(None)

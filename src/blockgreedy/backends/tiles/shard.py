@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.tile import Tile
@@ -42,7 +43,10 @@ class Shard:
     tile: Tile
     rows: OwnRows
     penalty: OwnPenalty
-    first_feature: int
+    team: _core.Team
+    n_threads: int
+    first: int  # place of the first of its columns, among those of all ranks
+    features: NDArray[np.int64]  # what its columns are
     row_cuts: NDArray[np.int64]  # how the rows of the row group are divided among its ranks
     first_row: int  # of the row group
     fit_intercept: bool
@@ -68,9 +72,9 @@ class Shard:
         """x_j·θ of this rank's columns that are due, over all rows; 0 for the others."""
         whole = np.concatenate(self.grid.beside.gather(theta, "theta"))
         if self.grid.shape[0] == 1:
-            return self.tile.products(whole, due)
+            return self.tile.products(whole, due, self.team)
         found = np.zeros(self.tile.n_features)
-        found[due] = self.grid.above.reduce(self.tile.products(whole, due)[due], "gradient")
+        found[due] = self.grid.above.reduce(self.tile.products(whole, due, self.team)[due], "gradient")
         return found
 
     def predictions(self, weights: Array, intercept: float) -> Array:
@@ -83,4 +87,4 @@ class Shard:
 
     def norms(self) -> Array:
         """‖x_j‖ of this rank's columns over all rows."""
-        return np.sqrt(self.grid.above.reduce(self.tile.squares(), "norms"))
+        return np.sqrt(self.grid.above.reduce(self.tile.squares(self.n_threads), "norms"))

@@ -62,8 +62,8 @@ def _bins(score: Array, wants: Mask, best: float) -> NDArray[np.int64]:
 class TileSolver:
     """A point of the problem, in this rank's columns and rows, and one outer iteration after the other."""
 
-    def __init__(self, shard: Shard, tol: float, team: _core.Team) -> None:
-        self.shard, self.tol, self._team = shard, tol, team
+    def __init__(self, shard: Shard, tol: float) -> None:
+        self.shard, self.tol = shard, tol
         tile, penalty = shard.tile, shard.penalty
         self.weights, self.intercept = np.zeros(tile.n_features), 0.0
         self.norms = shard.norms()
@@ -236,7 +236,7 @@ class TileSolver:
         New columns are sent round; those that turn out to repeat others are left out, now and from here on.
         """
         shard, penalty = self.shard, self.shard.penalty
-        ids = (own + shard.first_feature).astype(np.int64)
+        ids = (own + shard.first).astype(np.int64)
         told = np.concatenate([ids.view(np.float64), self.weights[own], products[own]])
         tables = [part.reshape(3, -1) for part in shard.grid.beside.gather(told, "working set")]
         numbers = np.concatenate(tables, axis=1)
@@ -245,18 +245,18 @@ class TileSolver:
         if not np.all(held):
             new = own[~self._recut.places(ids)[1]]
             facts = (penalty.unit[new], penalty.l2_unit[new], penalty.lower[new], penalty.upper[new])
-            entrants = Entrants((new + shard.first_feature).astype(np.int64), *facts, np.zeros(len(new), np.uint64))
+            entrants = Entrants((new + shard.first).astype(np.int64), *facts, np.zeros(len(new), np.uint64))
             self._recut.add(entrants, new, merges=not self._has_l2)
             n_new, aliases = np.count_nonzero(~held), self._recut.aliases
             self._distinct = max(1 - len(aliases) / n_new, tuning.LEAST_DISTINCT)
-            mine = aliases - shard.first_feature
+            mine = aliases - shard.first
             self._is_alias[mine[(mine >= 0) & (mine < len(self.weights))]] = True
         places, held = self._recut.places(everybodys)
         return places[held], numbers[1:, held]
 
     def _gathered(self, ids: NDArray[np.int64], values: Array) -> Array:
         """Numbers of columns, each known to its owners, on every rank."""
-        own = ids - self.shard.first_feature
+        own = ids - self.shard.first
         mine = (own >= 0) & (own < len(values))
         found = np.zeros(len(ids))
         found[mine] = values[own[mine]]
@@ -266,7 +266,7 @@ class TileSolver:
         shard, rows = self.shard, self.shard.rows
         matrix, facts = self._recut.chosen(places)
         (w, g), self._ids = working, facts.ids
-        columns = _core.WorkingColumns(core_matrix(matrix), self._team)
+        columns = _core.WorkingColumns(core_matrix(matrix), shard.team)
         mass = float(np.sum(rows.curvature)) if shard.fit_intercept else 0.0
         sums = shard.grid.all.reduce(np.append(columns.bend(rows.root), mass), "diagonal")
         diagonal, coupling = sums[: len(w)], sums[len(w) : -1]
@@ -327,7 +327,7 @@ class TileSolver:
         shard, rows = self.shard, self.shard.rows
         z = model.z if size == 1 else model.start + size * (model.z - model.start)
         self.intercept += size * shift
-        own = self._ids - shard.first_feature
+        own = self._ids - shard.first
         mine = (own >= 0) & (own < len(self.weights))
         self.weights = np.zeros(len(self.weights))
         self.weights[own[mine]] = z[mine]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.backends.tiles.solver import TileSolver
 
@@ -18,9 +17,10 @@ Features = NDArray[np.int64]
 class TileWorker:
     """The tile solver on one rank, moved by commands that all ranks hear in the same order."""
 
-    def __init__(self, shard: Shard, tol: float, team: _core.Team) -> None:
+    def __init__(self, shard: Shard, tol: float) -> None:
         self.shard = shard
-        self.solver = TileSolver(shard, tol, team)
+        self.solver = TileSolver(shard, tol)
+        self._by_feature = np.argsort(shard.features, kind="stable")  # columns may be stored in another order
 
     def together(self, name: str, *args: Any) -> Any:
         """On rank 0: calls a method of every rank's worker, and returns what its own says."""
@@ -59,11 +59,13 @@ class TileWorker:
     def support(self) -> tuple[Features, Array]:
         """Features with a weight that is not 0, ascending, and their weights: on every rank."""
         own = np.flatnonzero(self.solver.weights)
-        ids = (own + self.shard.first_feature).astype(np.int64)
+        ids = self.shard.features[own]
         told = np.concatenate([ids.view(np.float64), self.solver.weights[own]])
         tables = [part.reshape(2, -1) for part in self.shard.grid.beside.gather(told, "result")]
         numbers = np.concatenate(tables, axis=1)
-        return np.ascontiguousarray(numbers[0]).view(np.int64), numbers[1]
+        features = np.ascontiguousarray(numbers[0]).view(np.int64)
+        order = np.argsort(features)
+        return features[order], numbers[1, order]
 
     def verify(self, features: Features, values: Array, intercept: float) -> tuple[float, float, float]:
         """Objective and penalty of these weights, and the value of the dual point, from the data alone."""
@@ -78,8 +80,11 @@ class TileWorker:
         return self.shard.over_rows(float(self.solver.nonzeros_touched))
 
     def _own(self, features: Features, values: Array) -> Array:
-        own = features - self.shard.first_feature
-        mine = (own >= 0) & (own < self.shard.tile.n_features)
-        weights = np.zeros(self.shard.tile.n_features)
-        weights[own[mine]] = values[mine]
+        """Weights of this rank's columns."""
+        known, order = self.shard.features, self._by_feature
+        weights = np.zeros(len(known))
+        if len(known):
+            at = order[np.minimum(np.searchsorted(known, features, sorter=order), len(known) - 1)]
+            mine = known[at] == features
+            weights[at[mine]] = values[mine]
         return weights

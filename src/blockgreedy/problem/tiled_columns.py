@@ -1,0 +1,139 @@
+"""The matrix of a problem that lies in tiles, such as a store on disk: used tile by tile, never as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.problem.columns import assemble
+from blockgreedy.problem.passes import column_products, core_matrix, weighted_squares
+
+if TYPE_CHECKING:
+    from blockgreedy.base.design import TiledDesign
+
+Array = NDArray[np.float64]
+Features = NDArray[np.integer[Any]]
+
+
+class TiledColumns:
+    """What a problem asks of its matrix (see ``Design``), in the order of the features."""
+
+    is_sparse = is_tiled = True
+
+    def __init__(self, tiles: TiledDesign, n_threads: int | None = None) -> None:
+        self.tiles, self._n_threads = tiles, n_threads
+        self.shape, self.dtype, self.size = tiles.shape, tiles.dtype, tiles.n_entries
+        self.moved, self._by = np.zeros(0, dtype=np.intp), np.zeros(0)  # features that are moved, and by how much
+
+    @property
+    def columns(self) -> Any:
+        raise MemoryError(
+            f"this needs the whole matrix in memory, and X is a store of {self.shape[0]:,} × {self.shape[1]:,} with "
+            f"{self.size:,} entries; solve(…, cluster=…) works on its tiles, store.dataset() reads all of it"
+        )
+
+    def moved_by(self, features: NDArray[np.intp], by: Array) -> TiledColumns:
+        """The same matrix, with so much taken off these columns, which are nearly full: few, and kept in memory."""
+        other = TiledColumns(self.tiles, self._n_threads)
+        other.moved, other._by = features, by
+        return other
+
+    def moved_columns(self, rows: slice = slice(None)) -> NDArray[Any]:
+        """The moved ones, as an array of their own."""
+        whole = np.asarray(self._taken(self.moved).toarray()[rows], dtype=self.dtype)
+        return np.asfortranarray(whole - self._by.astype(self.dtype))
+
+    def far_columns(self, far: float) -> tuple[NDArray[np.intp], Array]:
+        """Columns whose mean is so many standard deviations from 0, and their means."""
+        means, spreads = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+        cuts = self.tiles.column_cuts
+        for c in range(len(cuts) - 1):
+            known = self.tiles.statistics_of(c)
+            means[cuts[c] : cuts[c + 1]], spreads[cuts[c] : cuts[c + 1]] = known.mean, known.squares
+        means, spreads = self._in_order(means), np.sqrt(self._in_order(spreads) / self.shape[0])
+        features = np.flatnonzero((np.abs(means) > far * spreads) & (spreads > 0))
+        return features, means[features].astype(self.dtype).astype(np.float64)  # differences are exact in that type
+
+    def take(self, features: Features) -> Any:
+        """A copy of these columns."""
+        chosen = self._taken(features)
+        if not np.any(np.isin(features, self.moved)):
+            return chosen
+        dense = chosen.toarray()
+        _, here, there = np.intersect1d(features, self.moved, return_indices=True)
+        dense[:, here] -= self._by[there].astype(self.dtype)
+        return sp.csc_array(dense)
+
+    def _taken(self, features: Features) -> Any:
+        places = self._places(np.asarray(features))
+        order = np.argsort(places, kind="stable")
+        counts = np.zeros(len(places), dtype=np.int64)
+        parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # column, row, value
+        for r, c, rows, columns in self._groups():
+            wanted = order[np.searchsorted(places[order], columns.start) : np.searchsorted(places[order], columns.stop)]
+            if not len(wanted):
+                continue
+            tile = self.tiles.tile(r, c)
+            chosen = tile[:, places[wanted] - columns.start]
+            own = np.diff(chosen.indptr)
+            counts[wanted] += own
+            parts.append((np.repeat(wanted, own), chosen.indices + np.int32(rows.start), np.array(chosen.data)))
+        pointers = np.zeros(len(places) + 1, dtype=np.int64)
+        np.cumsum(counts, out=pointers[1:])
+        column = np.concatenate([part[0] for part in parts]) if parts else np.zeros(0, np.int64)
+        by_column = np.argsort(column, kind="stable")  # row groups came in order: rows stay ascending
+        indices = np.concatenate([part[1] for part in parts])[by_column] if parts else np.zeros(0, np.int32)
+        data = np.concatenate([part[2] for part in parts])[by_column] if parts else np.zeros(0, self.dtype)
+        return assemble(sp.csc_array, data, indices.astype(np.int32), pointers, (self.shape[0], len(places)))
+
+    def products(self, theta: Array) -> Array:
+        """x_j·θ of every column."""
+        in_place, threads = np.zeros(self.shape[1]), resolve_threads(self._n_threads)
+        for r, c, rows, columns in self._groups():
+            part = np.ascontiguousarray(theta[rows])
+            in_place[columns] += column_products(core_matrix(self.tiles.tile(r, c)), part, threads)
+        found = self._in_order(in_place)
+        if len(self.moved):
+            found[self.moved] = self.moved_columns().T @ theta
+        return found
+
+    def norms(self) -> Array:
+        in_place, threads = np.zeros(self.shape[1]), resolve_threads(self._n_threads)
+        for r, c, _, columns in self._groups():
+            in_place[columns] += weighted_squares(core_matrix(self.tiles.tile(r, c)), None, threads)
+        found = self._in_order(np.sqrt(in_place))
+        if len(self.moved):
+            found[self.moved] = np.sqrt(np.sum(np.square(self.moved_columns(), dtype=np.float64), axis=0))
+        return found
+
+    def near(self, *_: Any) -> None:
+        """No columns are better than others: the tile solver reads them where they are."""
+        return
+
+    def _groups(self) -> Iterator[tuple[int, int, slice, slice]]:
+        """Tiles, row group by row group, with their rows and places of columns."""
+        rows, columns = self.tiles.row_cuts, self.tiles.column_cuts
+        for r in range(len(rows) - 1):
+            for c in range(len(columns) - 1):
+                yield r, c, slice(int(rows[r]), int(rows[r + 1])), slice(int(columns[c]), int(columns[c + 1]))
+
+    def _in_order(self, in_place: NDArray[Any]) -> NDArray[Any]:
+        """From the order of the places to that of the features."""
+        features = self.tiles.features
+        if features is None:
+            return in_place
+        ordered = np.empty_like(in_place)
+        ordered[features] = in_place
+        return ordered
+
+    def _places(self, features: NDArray[Any]) -> NDArray[np.int64]:
+        if self.tiles.features is None:
+            return features.astype(np.int64)
+        place_of = np.empty(self.shape[1], dtype=np.int64)
+        place_of[self.tiles.features] = np.arange(self.shape[1])
+        return place_of[features]
