@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
@@ -185,10 +186,10 @@ def solve(
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
-        if cluster is not None:
+        if cluster is not None or problem.is_tiled:
             return solve_together(
                 problem,
-                cluster,
+                Alone() if cluster is None else cluster,
                 grid,
                 tol=float(tol),
                 limits=limits,

@@ -103,6 +103,7 @@ class Recut:
     def chosen(self, places: NDArray[np.intp]) -> tuple[Any, Entrants]:
         """The columns at these places, and the facts; others are let go of when they outweigh them."""
         columns, facts = take_columns(self._columns, places), self.facts.at(places)
-        if self._columns.nnz > tuning.KEPT_ENTRIES * columns.nnz + tuning.KEPT_AT_LEAST:
+        # by number, which is the same on every rank; their entries are not
+        if len(self.facts.ids) > tuning.KEPT_COLUMNS * len(places) + tuning.KEPT_AT_LEAST:
             self._columns, self.facts = columns, facts
         return columns, facts

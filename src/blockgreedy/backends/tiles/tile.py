@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class Tile:
         elsewhere = due.copy()
         elsewhere[self._moved] = False
         used = [piece for piece in self._pieces if elsewhere[piece.columns].any()]
-        for piece, after in zip(used, [*used[1:], None], strict=True):
+        for piece, after in zip_longest(used, used[1:]):
             if after is not None:
                 after.announce()
             found, marked = np.zeros(piece.width), elsewhere[piece.columns].view(np.uint8)

@@ -30,5 +30,5 @@ PROOF_NEAR = 3.0  # gaps asked for that a step may promise when a proof is worth
 PRODUCT_ROUNDING = 2e-15  # part of ‖x_j‖‖θ‖ that a product may differ by, added up in another order
 ROUNDING = 1e-13  # part of the objective that sums over rows are known to
 
-# Columns of earlier working sets are kept until they are so many times the current one's entries.
-KEPT_ENTRIES, KEPT_AT_LEAST = 2.0, 100_000
+# Columns of earlier working sets are kept until they are so many times the current one's.
+KEPT_COLUMNS, KEPT_AT_LEAST = 2.0, 1000
