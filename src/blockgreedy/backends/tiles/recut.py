@@ -98,7 +98,9 @@ class Recut:
         same = np.stack([both.key, *(part.view(np.uint64) for part in (both.unit, both.lower, both.upper))])
         _, first, group = np.unique(same, axis=1, return_index=True, return_inverse=True)
         is_first = first[np.ravel(group)] == np.arange(same.shape[1])
-        return ~is_first[len(self.facts.ids) :] & (new.unit > 0)
+        # where a bound is finite, a copy can go on where its like has to stop
+        unlimited = (np.isinf(new.lower) | (new.lower == 0)) & (np.isinf(new.upper) | (new.upper == 0))
+        return ~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited
 
     def chosen(self, places: NDArray[np.intp]) -> tuple[Any, Entrants]:
         """The columns at these places, and the facts; others are let go of when they outweigh them."""
