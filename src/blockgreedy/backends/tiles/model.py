@@ -172,11 +172,13 @@ class Model:
             target = self._into_orthant(trial)
             frozen = frozen | ((target != trial) & free)
         assert best is not None
-        shortened = self._halved(direction, bent, free)
-        if shortened is not None and shortened[0] < min(best[0], 0.0) and -best[0] < tuning.CLIPPED_KEEPS * gain:
-            size = shortened[1]
+        size = self._best_size(direction, bent)
+        z_there = self._at(direction, size)
+        there = size * float(self.slope @ direction) + 0.5 * size * size * float(direction @ bent)
+        there += self._l1_change(z_there)
+        if there < min(best[0], 0.0) and -best[0] < tuning.CLIPPED_KEEPS * gain:
             full = self.product(direction)
-            self._move(pen.clip(z + size * direction), size * full, size * size * float(direction @ full))
+            self._move(z_there, size * full, size * size * float(direction @ full))
         elif best[0] < 0:
             self._move(best[1], best[2], best[3])
 
@@ -185,19 +187,34 @@ class Model:
         same = (z * self.z >= 0) | (self.penalty.l1 == 0)
         return self.penalty.clip(np.where(same, z, 0.0))
 
-    def _halved(self, direction: Array, bent: Array, free: Mask) -> tuple[float, float] | None:
-        """The best of some shorter steps along the direction, signs changing as they will; costs no product."""
-        linear, curvature = float(self.slope @ direction), float(direction @ bent)
-        best = None
-        for k in range(12):
-            size = 0.5**k
-            z = self.z + size * direction
-            if np.any(self.penalty.clip(z) != z):
-                continue
-            change = size * linear + 0.5 * size * size * curvature + self._l1_change(z)
-            if best is None or change < best[0]:
-                best = change, size
-        return best
+    def _at(self, direction: Array, size: float) -> Array:
+        """The point after a step; weights that reach 0 there are 0."""
+        z = self.z + size * direction
+        z[np.abs(z) <= 1e-12 * np.abs(self.z)] = 0.0
+        return self.penalty.clip(z)
+
+    def _best_size(self, direction: Array, bent: Array) -> float:
+        """The step up to 1 that lowers the model most along the direction, signs changing on the way.
+
+        Along a line the model is a convex parabola with kinks where weights pass 0: the minimum is where its slope
+        changes sign. Costs no product.
+        """
+        pen, moving = self.penalty, direction != 0
+        d, z, l1 = direction[moving], self.z[moving], pen.l1[moving]
+        room = np.where(d > 0, pen.upper[moving] - z, pen.lower[moving] - z) / d
+        most = min(1.0, float(np.min(room, initial=1.0)))
+        kinks = np.divide(-z, d, out=np.full(len(z), np.inf), where=(z != 0) & (l1 > 0))
+        passed = np.flatnonzero((kinks > 0) & (kinks < most))
+        passed = passed[np.argsort(kinks[passed])]
+        at, curvature = np.append(kinks[passed], most), float(direction @ bent)
+        start = float(self.slope @ direction) + float(np.sum(l1 * d * np.where(z != 0, np.sign(z), np.sign(d))))
+        slopes = start + np.concatenate([[0.0], np.cumsum(2 * l1[passed] * np.abs(d[passed]))])  # of each piece, at 0
+        for piece, end in enumerate(at):
+            if slopes[piece] + curvature * end >= 0:
+                begin = at[piece - 1] if piece else 0.0
+                inside = -slopes[piece] / curvature if curvature > 0 else begin
+                return float(min(max(inside, begin), end))
+        return most
 
     def _conjugate_gradients(
         self, free: Mask, slope: Array, most: int, goal: float | None
