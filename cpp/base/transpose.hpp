@@ -238,47 +238,59 @@ class TypedRowsToColumns final : public RowsToColumns {
   template <class Out>
   const char* write_as(const std::uint8_t* kept, const CscBuffers& columns, ThreadTeam& team) const {
     auto* indptr = static_cast<Out*>(columns.indptr);
-    std::vector<LargeArray<Out>> places = find_places(kept, indptr, team);
+    std::vector<LargeArray<Out>> memory(n_runs_ - 1);
+    std::vector<Out*> places;
+    for (auto& own : memory) places.push_back((own = LargeArray<Out>::unset(p_)).data());
+    places.push_back(indptr +
+                     1);  // entry j + 1 is where the next entry of column j goes, and in the end where it ends
+    const std::vector<std::int64_t> before = find_places(kept, places, team);
     std::atomic<bool> changed{false};
+    indptr[0] = 0;
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      Writer<Out> writer{places[run].data(), indptr[p_], columns.indices, static_cast<T*>(columns.data)};
+      Writer<Out> writer{places[run], static_cast<Out>(before.back()), columns.indices,
+                         static_cast<T*>(columns.data)};
       const Lanes now = kept ? place_entries<false>(run, kept, writer) : place_entries<true>(run, kept, writer);
       if (now != fingerprints_[run]) changed = true;  // columns were chosen by other values
     });
-    std::int64_t misplaced = 0;
-    for (std::int64_t j = 0; j < p_; ++j) misplaced += places.back().data()[j] != indptr[j + 1];
-    if (changed || misplaced > 0) return "changed";
+    for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+      std::int64_t at = before[part], misplaced = 0;
+      for (std::int64_t j = first; j < last; ++j) {
+        at += entries_of(kept, j, all_.data()[j]);
+        misplaced += indptr[j + 1] != static_cast<Out>(at);
+      }
+      if (misplaced > 0) changed = true;
+    });
+    if (changed) return "changed";
     return has_repeated_entries(indptr, columns.indices, team) ? "unsorted" : "";
   }
 
-  // Where the entries of each run go, by column: behind those of the runs before it.
+  // Without branches, which could not be predicted.
+  static std::int64_t entries_of(const std::uint8_t* kept, std::int64_t j, std::uint32_t count) {
+    return kept ? std::int64_t{kept[j]} * count : std::int64_t{count};
+  }
+
+  // Sets where the entries of each run go, by column: behind those of the runs before it. Returns how many entries
+  // there are before each part of the columns.
   template <class Out>
-  std::vector<LargeArray<Out>> find_places(const std::uint8_t* kept, Out* indptr, ThreadTeam& team) const {
-    std::vector<LargeArray<Out>> places(n_runs_);
-    for (auto& own : places) own = LargeArray<Out>::unset(p_);
-    // without branches, which could not be predicted
-    const auto of_kept = [&](std::int64_t j, std::uint32_t count) {
-      return kept ? std::int64_t{kept[j]} * count : std::int64_t{count};
-    };
+  std::vector<std::int64_t> find_places(const std::uint8_t* kept, const std::vector<Out*>& places,
+                                        ThreadTeam& team) const {
     std::vector<std::int64_t> before(column_parts(team) + 1);
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       std::int64_t sum = 0;
-      for (std::int64_t j = first; j < last; ++j) sum += of_kept(j, all_.data()[j]);
+      for (std::int64_t j = first; j < last; ++j) sum += entries_of(kept, j, all_.data()[j]);
       before[part + 1] = sum;
     });
     for (std::size_t part = 1; part < before.size(); ++part) before[part] += before[part - 1];
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       auto at = static_cast<Out>(before[part]);
       for (std::int64_t j = first; j < last; ++j) {
-        indptr[j] = at;
         for (std::int64_t run = 0; run < n_runs_; ++run) {
-          places[run].data()[j] = at;
-          at += static_cast<Out>(of_kept(j, counts(run)[j]));
+          places[run][j] = at;
+          at += static_cast<Out>(entries_of(kept, j, counts(run)[j]));
         }
       }
     });
-    indptr[p_] = static_cast<Out>(before.back());
-    return places;
+    return before;
   }
 
   struct Entry {
@@ -373,7 +385,7 @@ class TypedRowsToColumns final : public RowsToColumns {
   bool has_repeated_entries(const Out* indptr, const std::int32_t* indices, ThreadTeam& team) const {
     std::atomic<std::int64_t> falls{0};
     const auto entries = static_cast<std::int64_t>(indptr[p_]);
-    const std::int64_t n_checks = entries < (1 << 22) ? 1 : 4 * team.size();
+    const std::int64_t n_checks = entries < 200000 ? 1 : 4 * team.size();
     team.for_all(n_checks, [&](std::int64_t part, int) {
       const std::int64_t begin = std::max<std::int64_t>(entries * part / n_checks - 1, 0);
       const std::int64_t end = entries * (part + 1) / n_checks;

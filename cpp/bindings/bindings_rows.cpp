@@ -155,13 +155,13 @@ class PyRows {
 
   template <class T>
   nb::tuple write_as(const std::uint8_t* kept, int n_threads) const {
-    const bool wide = sound().n_entries(kept) > INT32_MAX;
-    return wide ? write_to<T, std::int64_t>(kept, n_threads) : write_to<T, std::int32_t>(kept, n_threads);
+    const std::int64_t n_entries = sound().n_entries(kept);
+    return n_entries > INT32_MAX ? write_to<T, std::int64_t>(kept, n_entries, n_threads)
+                                 : write_to<T, std::int32_t>(kept, n_entries, n_threads);
   }
 
   template <class T, class Out>
-  nb::tuple write_to(const std::uint8_t* kept, int n_threads) const {
-    const std::int64_t n_entries = sound().n_entries(kept);
+  nb::tuple write_to(const std::uint8_t* kept, std::int64_t n_entries, int n_threads) const {
     // One block for all three: memory that was given back in one piece is used again in one piece.
     const auto bytes = [](std::int64_t count, std::size_t each) {
       return (count * static_cast<std::int64_t>(each) + 63) / 64 * 64;

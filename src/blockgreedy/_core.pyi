@@ -392,6 +392,9 @@ def combine_columns(matrix: Matrix, w: Annotated[NDArray[numpy.float64], dict(sh
 def combine_some_columns(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Σ over the features of values_k x_j."""
 
+def squared_norms(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """‖x_j‖² of these features."""
+
 def isa() -> str:
     """The instruction set the hot loops run on."""
 

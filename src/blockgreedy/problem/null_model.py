@@ -144,10 +144,10 @@ def _class_shares(problem: Problem) -> tuple[float, float]:
     return problem.mean(np.where(positive, 0.0, 1.0)), problem.mean(np.where(positive, 1.0, 0.0))
 
 
-def best_intercept(problem: Problem) -> float:
+def best_intercept(problem: Problem, near: float | None = None) -> float:
     """argmin over b of Σ ω_i loss(y_i, b + offset_i): a formula, or the root of an increasing function.
 
-    Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the
+    ``near``: where to look first. Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the
     greatest offset (or target) alone would have.
     """
     y, offset, loss = problem.y, problem.offset, problem.loss
@@ -182,7 +182,7 @@ def best_intercept(problem: Problem) -> float:
         second = loss.curvature_of(y, t, first)
         return problem.mean(first), problem.mean(second), problem.mean(size)
 
-    return _root(slopes, low, high, min(max(start, low), high))
+    return _root(slopes, low, high, min(max(start if near is None else near, low), high))
 
 
 def _root(slopes: Callable[[float], tuple[float, float, float]], low: float, high: float, b: float) -> float:

@@ -56,6 +56,11 @@ def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np
     return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
 
 
+def squared_norms(matrix: _core.Matrix, features: Any) -> NDArray[np.float64]:
+    """‖x_j‖² of these features: takes as long as their columns."""
+    return _core.squared_norms(matrix, np.ascontiguousarray(features, dtype=np.int32))
+
+
 def weighted_squares(
     matrix: _core.Matrix, weights: NDArray[np.float64] | None, n_threads: int
 ) -> NDArray[np.float64]:
