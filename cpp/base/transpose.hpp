@@ -108,7 +108,7 @@ class TypedRowsToColumns final : public RowsToColumns {
 
  private:
   static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and count
-  static constexpr std::int64_t entries_per_sum = 32, max_sums = 16;  // a table costs its size twice
+  static constexpr std::int64_t entries_per_sum = 16, max_sums = 16;  // a table costs its size twice
   static constexpr std::int64_t cached_entries = 1 << 19;
   using Lanes = std::array<std::uint32_t, n_fingerprint_lanes>;
 
@@ -160,20 +160,18 @@ class TypedRowsToColumns final : public RowsToColumns {
     n_runs_ = nnz_ < 200000 ? 1 : std::clamp<std::int64_t>(3 * nnz_ / (4 * p_), 1, team.size());
     for (std::int64_t run = 0; run <= n_runs_; ++run) cuts_.push_back(row_of_cut(run, n_runs_));
     all_ = LargeArray<std::uint32_t>(p_);
-    own_counts_.resize(n_runs_ > 1 ? n_runs_ : 0);
+    own_counts_.resize(n_runs_ - 1);
     fingerprints_.assign(n_runs_, {});
   }
-
-  // Of a run; of a single one they are those of all rows.
-  const std::uint32_t* counts(std::int64_t run) const { return n_runs_ > 1 ? own_counts_[run].data() : all_.data(); }
 
   std::int64_t first_entry(std::int64_t run) const { return static_cast<std::int64_t>(rows_.indptr[cuts_[run]]); }
 
   void check_runs(ThreadTeam& team) {
     std::vector<T> largest(n_runs_);
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      if (n_runs_ > 1) own_counts_[run] = LargeArray<std::uint32_t>(p_);
-      std::uint32_t* own = n_runs_ > 1 ? own_counts_[run].data() : all_.data();
+      const bool is_last = run == n_runs_ - 1;  // which counts where all are added up
+      if (!is_last) own_counts_[run] = LargeArray<std::uint32_t>(p_);
+      std::uint32_t* own = is_last ? all_.data() : own_counts_[run].data();
       const auto& loops = kernels().of(rows_.data);
       const std::int64_t end = first_entry(run + 1);
       for (std::int64_t begin = first_entry(run); begin < end && !out_of_range_; begin += check_size) {
@@ -284,10 +282,13 @@ class TypedRowsToColumns final : public RowsToColumns {
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       auto at = static_cast<Out>(before[part]);
       for (std::int64_t j = first; j < last; ++j) {
-        for (std::int64_t run = 0; run < n_runs_; ++run) {
+        const Out next = at + static_cast<Out>(entries_of(kept, j, all_.data()[j]));
+        for (std::int64_t run = 0; run < n_runs_ - 1; ++run) {
           places[run][j] = at;
-          at += static_cast<Out>(entries_of(kept, j, counts(run)[j]));
+          at += static_cast<Out>(entries_of(kept, j, own_counts_[run].data()[j]));
         }
+        places.back()[j] = at;
+        at = next;
       }
     });
     return before;
@@ -403,7 +404,7 @@ class TypedRowsToColumns final : public RowsToColumns {
   const std::int64_t n_;
   std::vector<std::int64_t> cuts_;                     // the rows of each run
   std::vector<Lanes> fingerprints_;                    // of the values of each run, when they were scanned
-  std::vector<LargeArray<std::uint32_t>> own_counts_;  // of each of several runs
+  std::vector<LargeArray<std::uint32_t>> own_counts_;  // of each run but the last
   std::atomic<bool> out_of_range_{false}, not_finite_{false};
 };
 

@@ -225,6 +225,9 @@ void bind_rows(nb::module_& m) {
       "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");
   rows.def("reaches", &PyRows::reaches, "most"_a, "n_threads"_a,
            "Σ_i |x_ij| most_i of every column; None if the rows have changed.");
+  m.def(
+      "release_spare_memory", [] { SpareMemory::shared().clear(); },
+      "Gives memory that is kept for the next fit back to the system.");
   rows.def("long_columns", &PyRows::long_columns, "least"_a, "Those with at least so many entries.");
 }
 

@@ -16,7 +16,7 @@ from blockgreedy.problem.columns import (
     columns_of_rows,
     combined_exactly,
 )
-from blockgreedy.problem.passes import combine_some_columns, core_matrix, squared_norms
+from blockgreedy.problem.passes import combine_some_columns, core_matrix, release_spare_memory, squared_norms
 from blockgreedy.problem.some_columns import SomeColumns
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Design:
             else:
                 self._all()
                 self._rows = None
+                release_spare_memory()  # tables of all columns, which would lie idle beside the whole matrix
             return self._some
 
 
