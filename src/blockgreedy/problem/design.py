@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _FEW = 50_000  # entries that are turned at once: there is nothing to save
 _CACHED = 2**17  # numbers of a dense matrix that are worked on at a time
 _CANCELLED = 100  # sizes that add up to so many times the sum: columns nearly cancel
+_WIDE = 2**18  # columns; tables of fewer are small beside what a solve takes, and fresh memory costs time
 _TURNING = threading.Lock()  # folds share a matrix
 
 
@@ -123,7 +124,8 @@ class Design:
             else:
                 self._all()
                 self._rows = None
-                release_spare_memory()  # tables of all columns, which would lie idle beside the whole matrix
+                if self.shape[1] >= _WIDE:  # tables of all columns would lie idle beside the whole matrix
+                    release_spare_memory()
             return self._some
 
 
