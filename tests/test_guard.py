@@ -14,6 +14,7 @@ from blockgreedy.backends.cpu import working_set
 from blockgreedy.estimators.fitting import Outcome
 from blockgreedy.problem.certificate import NumpyPasses, scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.rounding import round_weights
 from blockgreedy.solvers.guard import guard
 from conftest import LOSSES, random_problem
 
@@ -88,6 +89,25 @@ def test_rounding_never_takes_a_converged_fit_beyond_its_tol(rng):
     tol = 10.5 * lost / problem.null_model.objective  # rounded, the gap would be 11 times what is lost
     assert exact.round_to(np.dtype(np.float32), tol) == np.float64
     assert exact.solutions[0].gap <= tol * problem.null_model.objective
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "huber", "squared_hinge"])
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_rounded_weights_have_their_best_intercept_and_cost_what_is_said(rng, loss, is_sparse):
+    data = bg.data.text_like(400, 300, 20.0)
+    X = data.X.astype(np.float32) if is_sparse else data.X.toarray().astype(np.float32) + np.float32(500)
+    options = {"loss": loss, "alpha": 5e-4, "fit_intercept": True, "offset": rng.normal(size=400)}
+    free = bg.solve(bg.Problem(X, data.y, **options), tol=1e-6).coef
+    upper = np.where(free > 0, free / 3, np.inf)
+    problem = bg.Problem(X, data.y, upper=upper, **options)
+    solution = bg.solve(problem, tol=1e-6)
+    assert np.any(solution.coef.astype(np.float32) > upper)  # or the case shows nothing
+    coef, intercept, objective = round_weights(problem, solution.coef, solution.intercept, np.dtype(np.float32))
+    assert np.array_equal(coef, coef.astype(np.float32))
+    np.testing.assert_allclose(coef, solution.coef, rtol=1e-6)
+    assert np.all(coef <= upper)
+    assert objective == pytest.approx(problem.objective(coef, intercept), rel=1e-12)
+    assert objective <= problem.objective(coef, problem.best_intercept(coef)) * (1 + 1e-12)
 
 
 def test_a_start_deep_inside_a_plateau_is_left(rng):

@@ -301,6 +301,9 @@ class Rows:
     def long_columns(self, least: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those with at least so many entries."""
 
+def release_spare_memory() -> None:
+    """Gives memory that is kept for the next fit back to the system."""
+
 def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     Features per block; those whose block is none of 0 … n_blocks-1 are not counted.
@@ -391,6 +394,9 @@ def combine_columns(matrix: Matrix, w: Annotated[NDArray[numpy.float64], dict(sh
 
 def combine_some_columns(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Σ over the features of values_k x_j."""
+
+def squared_norms(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """‖x_j‖² of these features."""
 
 def isa() -> str:
     """The instruction set the hot loops run on."""

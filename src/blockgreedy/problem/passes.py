@@ -41,6 +41,11 @@ def scan_rows(csr: Any, n_threads: int | None = None) -> _core.Rows:
     return _core.Rows(n_rows, n_columns, indptr, csr.indices, csr.data, resolve_threads(n_threads))
 
 
+def release_spare_memory() -> None:
+    """What the core keeps for the next table or matrix goes back to the system."""
+    _core.release_spare_memory()
+
+
 def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
     """x_j·r of every column: one pass over the nonzeros."""
     return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)
@@ -54,6 +59,11 @@ def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.
 def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Xw of a w that is 0 but for these features: takes as long as their columns."""
     return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
+
+
+def squared_norms(matrix: _core.Matrix, features: Any) -> NDArray[np.float64]:
+    """‖x_j‖² of these features: takes as long as their columns."""
+    return _core.squared_norms(matrix, np.ascontiguousarray(features, dtype=np.int32))
 
 
 def weighted_squares(
