@@ -42,7 +42,7 @@ class Candidates {
         problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
-        bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
+        bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, is_full, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
         repeated_(view, problem.penalty),
         features_(new std::int32_t[view.n_cols]),
@@ -164,6 +164,7 @@ class Candidates {
 
  private:
   using T = Tuning::Screening;
+  static constexpr bool is_full = !requires(View view) { view.indices; };  // dense
 
   // What one of the n_column_parts runs of columns knows.
   struct Part {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "base/rows.hpp"
@@ -75,12 +76,7 @@ class DualPoint {
     if (!keeps_equalities(dual_, unpenalised_of(where), T::equality_final)) return -infinity;
     // −∞ from a row outside of the domain; NaN is outside as well
     double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      bool inside = true;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = row_weight(first + i), outside = dual_[first + i] - weight * u[i];
-        inside &= std::fabs(outside) <= T::domain_rounding * weight * std::max(1.0, std::fabs(u[i]));
-      }
-      return inside ? -conjugate_of(first, count, u) : -infinity;
+      return is_inside(first, count, u) ? -conjugate_of(first, count, u) : -infinity;
     });
     if (problem_.offset) value += rows_.product(dual_.data(), problem_.offset);
     products_.resize(n_column_parts);
@@ -407,9 +403,22 @@ class DualPoint {
   double conjugate_of(std::int64_t first, std::int64_t count, const double* u) const {
     std::array<double, 256> value;
     loss_kernels(problem_.loss).conjugates(problem_.y + first, u, count, problem_.loss.delta, value.data());
-    double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[i];
-    return sum;
+    if (!problem_.row_weights) return kernels().sum(value.data(), count) / static_cast<double>(view_.n_rows);
+    return std::inner_product(value.begin(), value.begin() + count, problem_.row_weights + first, 0.0);
+  }
+
+  // Whether the dual point is ω·u in these rows but for rounding, u being inside of the domain.
+  bool is_inside(std::int64_t first, std::int64_t count, const double* u) const {
+    const auto all_inside = [&](auto weight_of) {
+      std::int64_t n_inside = 0;  // counted without a branch
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double weight = weight_of(i), outside = dual_[first + i] - weight * u[i];
+        n_inside += std::fabs(outside) <= T::domain_rounding * weight * std::max(1.0, std::fabs(u[i])) ? 1 : 0;
+      }
+      return n_inside == count;
+    };
+    if (problem_.row_weights) return all_inside([&](std::int64_t i) { return problem_.row_weights[first + i]; });
+    return all_inside([weight = 1.0 / static_cast<double>(view_.n_rows)](std::int64_t) { return weight; });
   }
 
   View view_;
