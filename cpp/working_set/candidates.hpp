@@ -37,6 +37,8 @@ bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
 template <class View>
 class Candidates {
  public:
+  static constexpr bool is_full = !requires(View view) { view.indices; };  // dense
+
   Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team)
       : view_(view),
         problem_(problem),
@@ -164,7 +166,6 @@ class Candidates {
 
  private:
   using T = Tuning::Screening;
-  static constexpr bool is_full = !requires(View view) { view.indices; };  // dense
 
   // What one of the n_column_parts runs of columns knows.
   struct Part {

@@ -354,7 +354,7 @@ class Solver final : public WorkingSet {
     if (!(linear < 0)) return false;
     if (pacing_.attempts_proof()) {  // before the step changes the rows
       rows_.predict_theta(dual_candidate_);
-      dual_point_.into_domain(dual_candidate_);
+      dual_point_.rows().into_domain(dual_candidate_);
     }
     const double before = objective;
     const LineSearchResult result = line_search_.run(subproblem_.columns, linear);
