@@ -35,6 +35,7 @@ _FAR = 64.0  # standard deviations between a mean and 0 from which a column is m
 _TARGET_FAR = 8.0  # the same of the target, which costs no copy of X
 _SAMPLE = 32  # rows that show which columns might be so far from 0
 _TARGET_RANGE = 2**10  # between its inverse and this the target keeps its scale
+_SQUARED = 1e100  # numbers between its inverse and this have squares that float64 adds up
 _RESCALING = threading.Lock()  # folds share a matrix
 _MOST_RIDGE = 1e300  # of inner ridge weights: columns of 1e-150, whose weights it holds at 0
 _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number in float32
@@ -207,10 +208,11 @@ class Scaling:
         return math.frexp(alpha)[1] - self._exponent if alpha > 0 else int(np.median(self._exponents))
 
     def _in_target_units(self, problem: Problem, y: Array) -> Array:
-        largest = float(np.max(np.abs(y)))
+        largest = max(float(np.max(y)), -float(np.min(y)))
         if largest == 0 or not np.isfinite(largest):
             return y
-        unit = math.ldexp(1.0, -math.frexp(largest)[1])
+        # squares must neither overflow nor vanish
+        unit = 1.0 if 1 / _SQUARED < largest < _SQUARED else math.ldexp(1.0, -math.frexp(largest)[1])
         counts = problem.row_weights is None or problem.row_weights > 0
 
         def centred(shift: float) -> Array:
@@ -225,7 +227,7 @@ class Scaling:
             if abs(mean) > _TARGET_FAR * spread:
                 self._shift = mean
                 y = centred(mean)
-        size = math.sqrt(problem.mean(np.square(y * unit))) / unit
+        size = math.sqrt(problem.mean(np.square(y if unit == 1 else y * unit))) / unit
         if size > 0 and not 1 / _TARGET_RANGE <= size <= _TARGET_RANGE:
             self._exponent = math.frexp(size)[1] - 1
             y = np.ldexp(y, -self._exponent)

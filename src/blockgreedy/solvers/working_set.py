@@ -83,7 +83,7 @@ class WorkingSetEngine(EngineBase):
     def _choose_columns(self) -> SomeColumns | None:
         """None: all of them, as a path needs them, and whoever solves several problems on one matrix."""
         inner = self.scaling.inner
-        if self._is_on_a_path or self.problem.shares_design:
+        if self._is_on_a_path or self.problem.shares_design or not inner.design.is_of_rows:
             return None
         started = np.zeros(0, dtype=np.intp) if self.given is None else np.flatnonzero(self.given[0])
         if self.null is None:
