@@ -86,12 +86,11 @@ double PyProblem::residual_at(Vector<double> w, Vector<double> theta) {
   return pass([&] { return kkt_residual(matrix.view, core.penalty, w.data(), theta.data(), team); });
 }
 
-std::optional<std::tuple<nb::ndarray<nb::numpy, double, nb::ndim<1>>, double>> PyProblem::settled_from(
-    Vector<double> w, double intercept) {
+std::optional<PyProblem::PySettledPoint> PyProblem::settled_from(Vector<double> w, double intercept) {
   check_size("w", w.size(), matrix.n_cols());
   auto point = pass([&] { return settled(matrix.view, core, w.data(), intercept); });
   if (!point) return {};
-  return std::tuple{give_away(std::move(point->weights)), point->intercept};
+  return PySettledPoint{give_away(std::move(point->weights)), point->intercept, point->objective};
 }
 
 void bind_problem(nb::module_& m) {
@@ -107,7 +106,7 @@ void bind_problem(nb::module_& m) {
       .def("penalty_conjugate", &PyProblem::conjugate_at, "theta"_a, "scale"_a, "rounding"_a)
       .def("kkt_residual", &PyProblem::residual_at, "w"_a, "theta"_a)
       .def("settled", &PyProblem::settled_from, "w"_a, "intercept"_a,
-           "Weights and intercept at the minimum near this point; None where its signs are others.");
+           "Weights, intercept and objective of the minimum near this point; None where its signs are others.");
 }
 
 }  // namespace blockgreedy

@@ -33,7 +33,7 @@ class Settling {
       if (moved <= last_step) break;
     }
     if (!evaluate() || breaks_threshold(w)) return {};
-    SettledPoint point{std::vector<double>(w, w + view_.n_cols), intercept};
+    SettledPoint point{std::vector<double>(w, w + view_.n_cols), intercept, objective()};
     for (std::size_t k = 0; k < features_.size(); ++k) point.weights[features_[k]] = values_[k];
     if (problem_.fit_intercept) point.intercept = values_.back();
     return point;
@@ -155,6 +155,14 @@ class Settling {
     }
     predict();
     return largest > 0 ? moved / largest : -1;
+  }
+
+  double objective() {
+    loss_kernels(problem_.loss).values(problem_.y, predictions_.data(), n_, problem_.loss.delta, scaled_.data());
+    double sum = 0;
+    for (std::int64_t i = 0; i < n_; ++i) sum += weight(i) * scaled_[i];
+    for (std::size_t k = 0; k < features_.size(); ++k) sum += penalties_[k].value(values_[k]);
+    return sum;
   }
 
   // Whether a weight of 0 would leave it.

@@ -11,6 +11,7 @@ namespace blockgreedy {
 struct SettledPoint {
   std::vector<double> weights;
   double intercept;
+  double objective;
 };
 
 // The minimum, from a point near it, if all its weights have the signs that they have here and lie inside of their

@@ -215,19 +215,22 @@ class Scaling:
         unit = 1.0 if 1 / _SQUARED < largest < _SQUARED else math.ldexp(1.0, -math.frexp(largest)[1])
         counts = problem.row_weights is None or problem.row_weights > 0
 
+        def scaled(values: Array) -> Array:
+            return values if unit == 1 else values * unit
+
         def centred(shift: float) -> Array:
             return y - shift if counts is True else np.where(counts, y - shift, 0.0)
 
         if problem.fit_intercept:
             low, high = (y, y) if counts is True else (y[counts], y[counts])
-            mean = problem.mean(y * unit) / unit
-            mean += problem.mean((y - mean) * unit) / unit
+            mean = problem.mean(scaled(y)) / unit
+            mean += problem.mean(scaled(y - mean)) / unit
             mean = float(min(max(mean, np.min(low)), np.max(high)))
-            spread = math.sqrt(problem.mean(np.square((y - mean) * unit))) / unit
+            spread = math.sqrt(problem.mean(np.square(scaled(y - mean)))) / unit
             if abs(mean) > _TARGET_FAR * spread:
                 self._shift = mean
                 y = centred(mean)
-        size = math.sqrt(problem.mean(np.square(y if unit == 1 else y * unit))) / unit
+        size = math.sqrt(problem.mean(np.square(scaled(y)))) / unit
         if size > 0 and not 1 / _TARGET_RANGE <= size <= _TARGET_RANGE:
             self._exponent = math.frexp(size)[1] - 1
             y = np.ldexp(y, -self._exponent)

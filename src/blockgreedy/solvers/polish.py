@@ -55,26 +55,32 @@ def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] 
 
 def polished(problem: Problem, solution: Solution) -> Solution:
     """The same solution with its last digits, where they are to be had and its dual point proves them no worse."""
-    better = _settled(problem, solution) or polish(problem, solution.coef, solution.intercept)
-    if better is None:
-        return solution
-    objective = problem.objective(*better)
+    settled = _settled(problem, solution)
+    if settled is None:
+        better = polish(problem, solution.coef, solution.intercept)
+        if better is None:
+            return solution
+        settled = *better, problem.objective(*better)
+    coef, intercept, objective = settled
     gap = max(objective - (solution.objective - solution.gap), 0.0)  # the dual point is the same, and so is its value
     if not gap <= solution.gap + 4e-16 * solution.objective:
         return solution
-    return replace(solution, coef=better[0], intercept=better[1], gap=gap, objective=objective)
+    return replace(solution, coef=coef, intercept=intercept, gap=gap, objective=objective)
 
 
-def _settled(problem: Problem, solution: Solution) -> tuple[Array, float] | None:
-    """The same by the core, for most models: signs have settled, and no column depends on others."""
+def _settled(problem: Problem, solution: Solution) -> tuple[Array, float, float] | None:
+    """Weights, intercept and objective by the core, for most models: where signs stay, and columns are independent."""
     scaling = problem.scaling
     found = CoreProblem(scaling.inner, 1).settled(
         scaling.coef_in(solution.coef), scaling.intercept_in(solution.intercept, slice(None), solution.coef)
     )
     if found is None:
         return None
+    if scaling.is_identity:
+        return found
     coef = scaling.weights_out(slice(None), found[0])
-    return coef, scaling.intercept_out(found[1], slice(None), coef)
+    intercept = scaling.intercept_out(found[1], slice(None), coef)
+    return coef, intercept, problem.objective(coef, intercept)
 
 
 class _Search:
