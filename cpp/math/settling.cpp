@@ -13,8 +13,9 @@ constexpr std::int64_t most_columns = 300, most_entries = 1'000'000;  // as in s
 constexpr double least_pivot = 1e-8;
 // Sizes that add up to so many times the predictions' cost two digits by cancellation.
 constexpr double cancellation = 100;
-// A step of this part of the weights is the last: what it leaves is its square, or the rounding of its system.
-constexpr double last_step = 1e-11;
+// A step of this part of the weights is the last: what it leaves is its square. On a quadratic it leaves the rounding
+// of its system, so that half of the least pivot will do.
+constexpr double short_step = 1e-11, longest_last_step = 1e-5;
 constexpr int most_steps = 12;
 constexpr double allowed_violation = 1e-9;  // relative to the threshold, as in solvers/polish.py
 
@@ -30,7 +31,7 @@ class Settling {
       if ((k == 0 || !problem_.loss.traits().is_quadratic) && !factorise()) return {};
       const double moved = step();
       if (!(moved >= 0)) return {};
-      if (moved <= last_step) break;
+      if (moved <= last_step()) break;
     }
     if (!evaluate() || breaks_threshold(w)) return {};
     SettledPoint point{std::vector<double>(w, w + view_.n_cols), intercept, objective()};
@@ -126,9 +127,15 @@ class Settling {
         if (l < k) own[l] = sum / other[l];
         else if (sum > least_pivot) own[l] = std::sqrt(sum);
         else return false;
+        if (l == k) lowest_pivot_ = std::min(lowest_pivot_, sum);
       }
     }
     return true;
+  }
+
+  double last_step() const {
+    return problem_.loss.traits().is_quadratic ? std::clamp(0.5 * lowest_pivot_, short_step, longest_last_step)
+                                               : short_step;
   }
 
   // A full step; returns its size beside the largest weight, −1 if a weight would change its sign or pass a bound.
@@ -190,6 +197,7 @@ class Settling {
   std::vector<double> predictions_, theta_, scaled_;
   std::vector<double> grad_, scales_, step_;
   std::vector<double> system_;  // rows up to the diagonal
+  double lowest_pivot_ = 1;
 };
 
 }  // namespace
