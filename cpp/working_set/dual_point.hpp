@@ -359,6 +359,7 @@ class DualPoint {
   // By default to a tenth of what the check in certificate.py allows.
   bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
                         double rounding = T::equality_rounding) {
+    if (!problem_.fit_intercept && unpenalised.empty()) return true;
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
     if (problem_.fit_intercept) {
       if (!(std::fabs(sum_of(point)) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows))))
@@ -367,7 +368,8 @@ class DualPoint {
     for (std::int32_t feature : unpenalised) {
       const double product = column_dot(view_, feature, point.data());
       double squares = 0;
-      view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { squares += dual_rows_.weight(i) > 0 ? x * x : 0.0; });
+      view_.for_each_nonzero(feature,
+                             [&](std::int32_t i, double x) { squares += dual_rows_.weight(i) > 0 ? x * x : 0.0; });
       const double norm = std::sqrt(squares);
       if (limits_dual(problem_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
         return false;

@@ -55,6 +55,10 @@ class DualRows {
 
   // −Σ ω loss*(y, θ/ω), −∞ from a row outside of the domain; NaN is outside as well.
   double value(const std::vector<double>& point) const {
+    if (problem_.loss.traits().is_quadratic) {  // no bounds: only NaN is outside
+      const double all = -conjugate(point, 1.0);
+      return std::isnan(all) ? -infinity : all;
+    }
     return sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
       return is_inside(point.data() + first, first, count, u) ? -conjugate_of(first, count, u) : -infinity;
     });
@@ -101,8 +105,8 @@ class DualRows {
     const auto all_inside = [&](auto weight_of) {
       std::int64_t n_inside = 0;  // counted without a branch
       for (std::int64_t i = 0; i < count; ++i) {
-        const double own = weight_of(i), outside = theta[i] - own * u[i];
-        n_inside += std::fabs(outside) <= T::domain_rounding * own * std::max(1.0, std::fabs(u[i])) ? 1 : 0;
+        const double own = weight_of(i), size = std::fabs(u[i]), outside = theta[i] - own * u[i];
+        n_inside += std::fabs(outside) <= T::domain_rounding * own * (size > 1 ? size : 1.0) ? 1 : 0;
       }
       return n_inside == count;
     };

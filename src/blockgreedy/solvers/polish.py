@@ -69,7 +69,7 @@ def polished(problem: Problem, solution: Solution) -> Solution:
 
 
 def _settled(problem: Problem, solution: Solution) -> tuple[Array, float, float] | None:
-    """Weights, intercept and objective by the core, for most models: where signs stay, and columns are independent."""
+    """Weights, intercept and objective by the core, where signs stay and columns are independent: mostly."""
     scaling = problem.scaling
     found = CoreProblem(scaling.inner, 1).settled(
         scaling.coef_in(solution.coef), scaling.intercept_in(solution.intercept, slice(None), solution.coef)
