@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
+_SMALL = 20_000  # entries: no job is worth sharing, and starting a thread takes as long as a third of the fit
 _MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
@@ -52,6 +53,7 @@ class WorkingSetEngine(EngineBase):
         """
         self.problem, self.null, self.given = problem, null, start
         self._began = time.perf_counter() if began is None else began
+        n_threads = 1 if problem.design.size <= _SMALL else n_threads
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
         self._n_renewals = 0
         self._earlier = np.zeros(2, dtype=np.int64)  # iterations and nonzeros touched before columns were added
