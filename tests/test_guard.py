@@ -238,3 +238,38 @@ def test_the_guard_charges_what_is_left_of_the_sum():
         assert 0 <= values[0] - values[1] <= 1e12 * 1e-14 * np.sqrt(50) * np.linalg.norm(core.dual)
         charged.append(values[0] - values[1])
     assert max(charged) > 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_on_dense_data_a_guard_says_what_numpy_finds_though_it_reads_little_again(rng, loss, intercept):
+    X = np.asfortranarray(rng.normal(size=(3000, 20)))  # tall: one full step from 0, every column in the support
+    y = X @ rng.normal(size=20) + rng.normal(size=3000)
+    y = np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "squared_hinge") else y
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, fit_intercept=intercept)
+    for ratio in (0.3, 1e-3):
+        here = problem.with_alpha(ratio * problem.alpha_max)
+        solution = bg.solve(here, tol=1e-6)
+        objective, gap = here.objective_and_gap(solution.coef, solution.intercept, solution.dual)
+        assert solution.status == "converged"
+        assert solution.objective == pytest.approx(objective, rel=1e-13)
+        assert solution.gap == pytest.approx(gap, abs=1e-13 * here.null_model.objective)
+
+
+def test_a_guard_judges_the_weights_it_is_given(rng):
+    X = np.asfortranarray(rng.normal(size=(3000, 20)))
+    problem = bg.Problem(X, X @ rng.normal(size=20) + rng.normal(size=3000), alpha=0.01)
+    core = working_set(CoreProblem(problem, 1), tol=1e-2, f_null=-1.0)
+    coef = np.zeros(20)
+    core.start(coef, 0.0)
+    core.step()
+    features = core.support()
+    assert core.n_iter == 1
+    for other in (coef[features], 0.9 * coef[features], coef[features] * (features != 3)):
+        w = np.zeros(20)
+        w[features] = other
+        assert core.verify(features, other, 0.0)[0] == pytest.approx(problem.objective(w), rel=1e-13)
+    few = np.ascontiguousarray(features[:-1])
+    w = np.zeros(20)
+    w[few] = coef[few]
+    assert core.verify(few, coef[few], 0.0)[0] == pytest.approx(problem.objective(w), rel=1e-13)

@@ -26,7 +26,7 @@ class Solver final : public FoldPaths {
         rows_(view.n_rows, team),
         subproblem_(view, {problems.begin(), problems.end()}, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
-        bounds_(view.n_rows, view.n_cols, true, team),
+        bounds_(view.n_rows, view.n_cols, true, false, team),
         repeated_(view, problems[0]->penalty),
         reference_(view.n_rows),
         moved_(static_cast<std::size_t>(view.n_rows)),

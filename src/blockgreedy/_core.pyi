@@ -67,6 +67,11 @@ class CoreProblem:
 
     def kkt_residual(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
 
+    def settled(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], float, float] | None:
+        """
+        Weights, intercept and objective of the minimum near this point; None where its signs are others.
+        """
+
 class BlockGreedy:
     """Algorithm 1; see cpp/family/block_greedy.hpp."""
 

@@ -73,6 +73,11 @@ class Design:
             self._columns = columns_of_rows(self._rows, None, self.shape, self._n_threads)
         return self._columns
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether there is a choice of columns to be made: ``near``."""
+        return self._rows is not None
+
     def take(self, features: NDArray[np.integer[Any]]) -> Columns:
         """A copy of these columns."""
         with _TURNING:
