@@ -258,10 +258,13 @@ struct Tuning {
     // Columns whose slack is at most 1.3 times the fall of alpha to come are in the working set; the strong rule's 2
     // gave the same curves. What is missed violates at the next scan.
     static constexpr double strong_rule_factor = 1.3;
-    // Clipped steps must keep a quarter of the decrease, as in ConjugateGradients; a point this close to 0 is 0.
-    static constexpr double min_kept_decrease = 0.25, rounding = 1e-12;
-    // Parts of a pass over columns; parts with private sums over the rows, each worth so many entries for a row.
-    static constexpr std::int64_t n_parts = 32, entries_per_private_row = 4, max_private_sums = 4;
+    // Clipped steps must keep a quarter of the decrease, as in ConjugateGradients.
+    static constexpr double min_kept_decrease = 0.25;
+    // Parts of a pass over columns.
+    static constexpr std::int64_t n_parts = 32;
+    // Rows of a block of lane_system.hpp: its vectors then stay in a cache of 1 MB. No more blocks than threads can use,
+    // since short columns would be cut into nothing; but rows are counted in 16 bits.
+    static constexpr std::int64_t rows_per_block = 8192, max_blocks = 16, most_rows_per_block = 65536;
   };
 
   // working_set.cpp and dual_point.hpp: certificates.

@@ -21,7 +21,7 @@ from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
-from blockgreedy.estimators.fold_groups import Starts, Whole, grouped, solve_group
+from blockgreedy.estimators.fold_groups import FIRST_STEP, Group, Starts, Whole, grouped
 from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.score_plot import ScorePlotMixin
@@ -167,18 +167,21 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
                 if progress is not None:
                     progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
-            groups = grouped(paths, n_ratios, tol)
+            groups = [Group(own, whole) for own in grouped(paths, n_ratios, tol)]
             at_once, n_threads = self._jobs(len(groups), paths[0].problems[0].design.size)
-            if run_folds([partial(solve_group, group, whole, tol, n_threads) for group in groups], at_once, count):
+            if run_folds([partial(group.solve, tol, n_threads) for group in groups], at_once, count):
                 return True
             doubts = Doubts(ScoreTable(paths, n_ratios), self.selection)
+            if efforts and len(groups) < len(paths):
+                efforts = [Effort(tol, FIRST_STEP), *efforts]
             while efforts and np.any(wanted := doubts.next() & (doubts.times < len(efforts))):
                 again += int(np.sum(wanted))
-                tasks = [
-                    partial(path.solve_again, [(int(i), efforts[times[i]]) for i in np.flatnonzero(mask)])
-                    for path, (mask, times) in zip(paths, doubts.of_each_path(wanted), strict=True)
-                    if np.any(mask)
-                ]
+                of_path = dict(zip(paths, doubts.of_each_path(wanted), strict=True))
+                tasks = []
+                for group in groups:
+                    mask, times = of_path[group.paths[0]]
+                    at = [(int(i), efforts[times[i]]) for i in np.flatnonzero(mask)]
+                    tasks += group.again(at)
                 if run_folds(tasks, n_jobs, count):
                     return True
                 doubts.learn(wanted, ScoreTable(paths, n_ratios))
