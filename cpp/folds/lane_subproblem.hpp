@@ -31,7 +31,11 @@ class LaneSubproblem {
  public:
   // One problem for each lane.
   LaneSubproblem(const View& view, std::vector<const CoreProblem*> problems, ThreadTeam& team)
-      : view_(view), problems_(std::move(problems)), team_(team), rows_(view.n_rows, team), system_(view, curvatures, team) {
+      : view_(view),
+        problems_(std::move(problems)),
+        team_(team),
+        rows_(view.n_rows, team),
+        system_(view, curvatures, team) {
     for (auto* v : {&theta, &curvatures, &Xd_}) *v = LaneRows(view.n_rows);
   }
 
@@ -236,8 +240,10 @@ class LaneSubproblem {
         c.smooth[f] = 1;
         c.inverse[f] = static_cast<float>(1 / curvature);
         c.ridge[f] = static_cast<float>(own.l2);
-        c.r[f] = static_cast<float>(
-            -(column.grad[f] + own.l2 * point + (point > 0 ? own.l1 : point < 0 ? -own.l1 : 0.0)));
+        c.r[f] = static_cast<float>(-(column.grad[f] + own.l2 * point +
+                                      (point > 0   ? own.l1
+                                       : point < 0 ? -own.l1
+                                                   : 0.0)));
         any = true;
       }
       if (any) system_.coordinates.push_back(c);
@@ -303,7 +309,8 @@ class LaneSubproblem {
       Lanes& sum = partial[slice];
       for (std::int64_t i = n_lanes * slices.begin(slice); i < n_lanes * slices.end(slice); i += n_lanes)
         for (int f = 0; f < n_lanes; ++f)
-          sum[f] += static_cast<double>(curvatures[i + f] * system_.Xx[i + f] * (Xd_[i + f] + 0.5F * system_.Xx[i + f]));
+          sum[f] +=
+              static_cast<double>(curvatures[i + f] * system_.Xx[i + f] * (Xd_[i + f] + 0.5F * system_.Xx[i + f]));
     });
     Lanes change{};
     for (const Lanes& sum : partial) add(sum, change);
@@ -311,7 +318,8 @@ class LaneSubproblem {
       const auto& c = system_.coordinates[k];
       const Column& column = columns[c.column];
       for (int f = 0; f < n_used(); ++f) {
-        const double step = static_cast<double>(c.x[f]) + static_cast<double>(system_.p[k][f]), from = column.point[f], to = from + step;
+        const double step = static_cast<double>(c.x[f]) + static_cast<double>(system_.p[k][f]),
+                     from = column.point[f], to = from + step;
         const CoordinatePenalty own = penalty(column, f);
         change[f] += column.grad[f] * step + own.l1 * (std::fabs(to) - std::fabs(from)) +
                      0.5 * own.l2 * (to - from) * (to + from);

@@ -1,4 +1,5 @@
-// The linear systems A x = r of several folds on their supports, A = XᵀHX + ridge, by conjugate gradients side by side.
+// The linear systems A x = r of several folds on their supports, A = XᵀHX + ridge, by conjugate gradients side by
+// side.
 //
 // A product with A goes down blocks of rows: forward, q = Xp, and back, Xᵀ(h∘q), while the block is in the cache. The
 // columns are copied for that, block by block: short pieces of them would otherwise be waited for one by one. Threads
@@ -25,21 +26,18 @@ class LaneSystem {
 
  public:
   LaneSystem(const View& view, const LaneRows& curvatures, ThreadTeam& team)
-      : view_(view),
-        curvatures_(curvatures),
-        team_(team),
-        blocks_(static_cast<std::size_t>(n_blocks(view.n_rows))) {
+      : view_(view), curvatures_(curvatures), team_(team), blocks_(static_cast<std::size_t>(n_blocks(view.n_rows))) {
     for (auto* v : {&Xx, &q, &hq_}) *v = LaneRows(view.n_rows);
   }
 
   struct Coordinate {
-    std::int32_t column, feature;  // its place in the subproblem; the feature is -1 for the intercept
+    std::int32_t column, feature;             // its place in the subproblem; the feature is -1 for the intercept
     LaneFloats smooth{}, inverse{}, ridge{};  // 1 or 0: whether it takes part; of the diagonal of A, 0 if it does not
     LaneFloats x{}, r{}, Ap{};
   };
   std::vector<Coordinate> coordinates;
   std::vector<LaneFloats> p;  // by coordinate: a direction
-  LaneRows Xx, q;  // by row: the predictions of x, and of the last p
+  LaneRows Xx, q;             // by row: the predictions of x, and of the last p
 
   // x = 0; takes XᵀH·Xd from r, which is masked by `smooth`. Returns r·p.
   Lanes begin(const LaneRows& Xd) {
@@ -135,7 +133,8 @@ class LaneSystem {
 
   static std::int64_t n_blocks(std::int64_t n_rows) {
     const auto blocks_of = [&](std::int64_t size) { return (n_rows + size - 1) / size; };
-    const std::int64_t n = std::max(std::min(blocks_of(T::rows_per_block), T::max_blocks), blocks_of(T::most_rows_per_block));
+    const std::int64_t n =
+        std::max(std::min(blocks_of(T::rows_per_block), T::max_blocks), blocks_of(T::most_rows_per_block));
     return n > 1 ? (n + 3) / 4 * 4 : 1;  // two or four threads get equal shares
   }
 
@@ -162,9 +161,7 @@ class LaneSystem {
   template <class F>
   Lanes sum_coordinates(F&& f) {
     std::array<Lanes, T::n_parts> sums{};
-    for_work([&](std::int64_t part) {
-      for_part(part, [&](std::size_t k, Coordinate& c) { f(k, c, sums[part]); });
-    });
+    for_work([&](std::int64_t part) { for_part(part, [&](std::size_t k, Coordinate& c) { f(k, c, sums[part]); }); });
     Lanes sum{};
     for (const Lanes& own : sums) add(own, sum);
     return sum;

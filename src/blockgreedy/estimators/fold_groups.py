@@ -24,7 +24,7 @@ Starts = list[tuple[Array, float]]  # weights and intercept of each model
 # model's objective something has gone wrong.
 _MOST_GAP = 1.0
 # Where the choice depends on an alpha, a group steps on until a step gains no more than this part of the null model's
-# objective: one to three steps of all folds. Single folds, with what conjugate gradients remember, are better at more.
+# objective: one to three steps of all folds. Single folds, which remember curvatures, are better at more.
 FIRST_STEP = 5e-7
 _LEAST_TOL = 1e-3  # the folds of a group work in float32, and prove nothing
 
@@ -81,6 +81,11 @@ class Group:
         self.paths, self.whole = paths, whole
         self._walked: list[FoldGroup] = []  # of each model, while its folds can be solved again together
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its folds can take more steps together."""
+        return len(self._walked) > 0
+
     def solve(self, tol: float, n_threads: int, advance: Advance) -> None:
         """All alphas; of a group that turns out not to be one, a path after the other."""
         paths = self.paths
@@ -103,10 +108,10 @@ class Group:
             path.solve(tol, advance)
 
     def again(self, at: Sequence[tuple[int, Effort]]) -> list[Callable[[Advance], None]]:
-        """Tasks that solve some alphas again: together if a few steps are all that is asked for, else fold by fold."""
+        """Tasks that solve some alphas again: together if a few steps are asked for, else fold by fold."""
         together = [(i, effort) for i, effort in at if self._walked and effort.finest_step >= FIRST_STEP]
         alone = [pair for pair in at if pair not in together]
-        tasks = [partial(self._solve_together, together)] if together else []
+        tasks: list[Callable[[Advance], None]] = [partial(self._solve_together, together)] if together else []
         return tasks + [partial(path.solve_again, alone) for path in self.paths if alone]
 
     def _solve_together(self, at: Sequence[tuple[int, Effort]], advance: Advance) -> None:
@@ -114,7 +119,7 @@ class Group:
             if not self._know_better(i, effort):
                 for path in self.paths:
                     path.solve_again([(i, effort)], advance)
-            elif any([advance() for _ in self.paths]):
+            elif sum(advance() for _ in self.paths) > 0:  # counts them all
                 return
 
     def _know_better(self, i: int, effort: Effort) -> bool:
@@ -123,8 +128,9 @@ class Group:
         found = []
         for k, group in enumerate(self._walked):
             own = [path.models[i][k] for path in self.paths]
-            more = self.whole.along_with(self.paths, k) and [self.whole.models[own[0].alpha, ratio, k]]
-            found.append(group.again(i, [*own, *more], effort.tol, effort.finest_step))
+            if self.whole.along_with(self.paths, k):
+                own.append(self.whole.models[own[0].alpha, ratio, k])
+            found.append(group.again(i, own, effort.tol, effort.finest_step))
         for path in self.paths:
             path.seconds += time.perf_counter() - began
         if any(point.status != "converged" for points in found for point in points):

@@ -45,10 +45,15 @@ def may_group(problems: Sequence[Problem]) -> bool:
     return (
         len(problems) > 1
         and design.is_sparse
-        and design.shape[0] >= _LEAST_ROWS
+        and not has_few_rows(problems[0])
         and design.size >= _LEAST_PER_ROW * design.shape[0]
         and all(_is_usual(problem) for problem in problems)
     )
+
+
+def has_few_rows(problem: Problem) -> bool:
+    """Whether folds are better solved by themselves."""
+    return problem.design.shape[0] < _LEAST_ROWS
 
 
 def _is_usual(problem: Problem) -> bool:
@@ -121,7 +126,13 @@ class FoldGroup:
         for k, null in enumerate(self._nulls):
             is_enough = gained <= finest_step and self.core.gap(k) <= tol * null
             status: Status = (
-                "interrupted" if interrupted else "converged" if is_enough else "max_seconds" if is_late else "max_iter"
+                "interrupted"
+                if interrupted
+                else "converged"
+                if is_enough
+                else "max_seconds"
+                if is_late
+                else "max_iter"
             )
             found.append(self._point(k, alpha, status, self.core.n_steps - before, seconds))
         return found
