@@ -123,6 +123,8 @@ class FoldPaths:
 
     def move_to(self, alpha: float, l2: float, coming: float) -> bool: ...
 
+    def return_to(self, alpha: float, l2: float) -> bool: ...
+
     def step(self, share: float) -> tuple[float, bool]:
         """(largest decrease as a part of f_null, interrupted by Ctrl-C)"""
 
