@@ -12,9 +12,10 @@ import numpy as np
 
 from blockgreedy.data.cache import state_of
 from blockgreedy.data.dataset import Dataset
-from blockgreedy.data.formats import SVMLIGHT, TABLES, DataFile, data_file
+from blockgreedy.data.formats import NPZ, SVMLIGHT, TABLES, DataFile, data_file
 from blockgreedy.data.loading import check_options, load
 from blockgreedy.data.matrix_batches import MatrixRows
+from blockgreedy.data.npz_batches import NpzRows, is_rows
 from blockgreedy.data.row_batches import RowSource
 from blockgreedy.data.svmlight_batches import SvmlightRows
 from blockgreedy.data.table_batches import TableRows
@@ -47,6 +48,8 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
         )  # fmt: skip
     if len(files) > 1:
         raise ValueError(f"several files of {kind.name} cannot become one store; svmlight text and tables can")
+    if kind is NPZ and is_rows(files[0].path):
+        return NpzRows(files[0].path, dtype)
     dataset = load(files[0].path, dtype=dtype, n_threads=n_threads, **options)
     path = files[0].path
     return MatrixRows(dataset, dtype, [[str(path), *state_of(path)]])
