@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +57,7 @@ class NpzRows(RowSource):
         self.extra_memory = self._indptr.nbytes + self._y.nbytes
 
     def made_of(self) -> dict[str, Any]:
-        return {"files": [[str(self.path), *state_of(self.path)]]}
+        return {"files": [[os.path.abspath(self.path), *state_of(self.path)]]}
 
     @property
     def names(self) -> NDArray[np.str_] | None:

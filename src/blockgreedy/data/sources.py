@@ -52,7 +52,7 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
         return NpzRows(files[0].path, dtype)
     dataset = load(files[0].path, dtype=dtype, n_threads=n_threads, **options)
     path = files[0].path
-    return MatrixRows(dataset, dtype, [[str(path), *state_of(path)]])
+    return MatrixRows(dataset, dtype, [[os.path.abspath(path), *state_of(path)]])
 
 
 def _paths(source: Any) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ class SvmlightRows(RowSource):
 
     def made_of(self) -> dict[str, Any]:
         return {
-            "files": [[str(path), *state_of(path)] for path, _ in self.files],
+            "files": [[os.path.abspath(path), *state_of(path)] for path, _ in self.files],
             "index_base": self.asked_base,
             "n_features": self.n_features,
             "allow_unterminated": self.allow_unterminated,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,7 @@ class TableRows(RowSource):
     def made_of(self) -> dict[str, Any]:
         given = None if self._given is None else hash_of(self._given)
         return {
-            "files": [[str(file.path), *state_of(file.path)] for file in self.files],
+            "files": [[os.path.abspath(file.path), *state_of(file.path)] for file in self.files],
             "target": self.target,
             **self.treatment.to_json(),
             "encoding": given,
