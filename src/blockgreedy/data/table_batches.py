@@ -27,8 +27,9 @@ from blockgreedy.data.treatment import Plan, Treatment, columns_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_PER_FIELD = 120  # bytes of memory for each column of a row: what was read, its code, and the entry that it becomes
-_LIBRARIES = 96 << 20  # bytes that pyarrow takes
+_PER_FIELD = 200  # bytes of memory for each column of a row: what was read, its code, and the entry that it becomes
+_LIBRARIES = 112 << 20  # bytes that pyarrow takes
+_PER_CATEGORY, _PER_COMBINATION = 250, 64  # bytes of an encoding, and of what finds them in it
 _FEWEST, _MOST = 256, 1 << 20  # rows of a batch
 _TYPES = {"text": "text", "whole": "number", "real": "number", "bool": "bool", "other": "text"}
 
@@ -106,6 +107,13 @@ class TableRows(RowSource):
     def encoding(self) -> Encoding | None:
         return self._encoding
 
+    @property
+    def held_memory(self) -> int:
+        if self._encoding is None:
+            return 0
+        categories = sum(source.n_features for source in self._encoding.columns)
+        return _PER_CATEGORY * categories + _PER_COMBINATION * (self._encoding.n_features - categories)
+
     def _columns(
         self, file: DataFile, start: int, n_bytes: int, names: list[str]
     ) -> Iterator[tuple[int, dict[str, Column]]]:
@@ -124,7 +132,7 @@ class TableRows(RowSource):
             return known
         for name in self.used:
             self._refuse_others(name, self._plan)
-        learner, where = TableLearner(self._plan, folder, n_bytes // 2), str(self.files[0].path)
+        learner, where = TableLearner(self._plan, folder, n_bytes * 3 // 4), str(self.files[0].path)
         self.size = self._pass("categories", learner.see, self.used, n_bytes, seen)
         if not self.size:
             raise ValueError(f"{where} holds no rows")

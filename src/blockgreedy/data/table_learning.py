@@ -105,14 +105,17 @@ class TableLearner:
     def see(self, columns: Mapping[str, Column], where: str) -> None:
         for name, learner in self.columns.items():
             learner.see(columns[name], where)
-        held = _PER_VALUE * sum(len(learner.counts) for learner in self.columns.values())
-        if held > self.n_bytes // 2:
+        if self._held > self.n_bytes:
             largest = max(self.columns.values(), key=lambda learner: len(learner.counts))
             raise ValueError(
-                f"{where}: the categories take more than {bytes_text(self.n_bytes // 2)}, half of what memory=… "
-                f"leaves; column {largest.name!r} has {len(largest.counts):,} of them so far. Leave it out "
+                f"{where}: the categories take more than the {bytes_text(self.n_bytes)} that memory=… leaves for "
+                f"them; column {largest.name!r} has {len(largest.counts):,} of them so far. Leave it out "
                 f"(drop={largest.name!r}), or raise memory"
             )
+
+    @property
+    def _held(self) -> int:
+        return _PER_VALUE * sum(len(learner.counts) for learner in self.columns.values())
 
     def columns_done(self, where: str) -> list[tuple[str, ...]]:
         """The crosses, whose combinations are to be counted."""
@@ -126,7 +129,7 @@ class TableLearner:
                     f"cross={','.join(names)}: {where} has more than 2^63 combinations of these categories; "
                     "cross fewer columns, or raise min_count"
                 )
-        share = self.n_bytes // (2 * max(len(crossed), 1))
+        share = max(self.n_bytes - self._held, self.n_bytes // 8) // max(len(crossed), 1)
         self._keys = {names: KeyCounts(self.folder, f"combinations-{k:04}", share) for k, names in enumerate(crossed)}
         self._places = Encoding(self.sources).category_places()
         return crossed
