@@ -1,12 +1,25 @@
 """The command line: one file per command, each with a record of its options."""
 
-from blockgreedy.cli import cv, data, data_info, diagnose, fit, partition, path, predict, report, reproduce
+from blockgreedy.cli import (
+    cv,
+    data,
+    data_convert,
+    data_info,
+    diagnose,
+    fit,
+    partition,
+    path,
+    predict,
+    report,
+    reproduce,
+)
 from blockgreedy.cli.shell import app
 
 __all__ = [
     "app",
     "cv",
     "data",
+    "data_convert",
     "data_info",
     "diagnose",
     "fit",

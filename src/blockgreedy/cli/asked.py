@@ -25,7 +25,7 @@ from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.problem import Problem
 
 _of_data, _of_problem, _of_output = partial(option, "Data"), partial(option, "Problem"), partial(option, "Output")
-FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx or .npy."
+FORMATS = "Data file: svmlight text (also compressed), .npz, .parquet, .arrow, .csv, .mtx, .npy, or a .store folder."
 Loss = Literal["auto", LossName]
 Dtype = Literal["float32", "float64"]
 IndexBase = Literal["auto", "0", "1"]
@@ -107,7 +107,7 @@ class Reading:
                 if self.target is not None and format.target_is_file:
                     found.append(("the labels", Path(self.target)))
                 with failures(code=WRONG_USE):
-                    check_options(path, **self._of_files(), **more)
+                    check_options(path, **self.of_files(), **more)
                     if format is TABLES:
                         labelled = self.needs_labels or self.target is not None
                         check_columns(path, target=self.target, labelled=labelled, **self.of_tables())
@@ -119,7 +119,7 @@ class Reading:
         return [Output("--cache", path, "the cache") for path in kept]
 
     def read_file(self, path: Path, **more: Any) -> Dataset:
-        asked = {**self._of_files(), "dtype": self.dtype, "cache": self.cache}
+        asked = {**self.of_files(), "dtype": self.dtype, "cache": self.cache}
         with warnings_as_lines(UserWarning):
             return load(path, **(asked | more))
 
@@ -127,7 +127,7 @@ class Reading:
         """What becomes of the columns of a table."""
         return pick(self, " ".join(TREATMENTS))
 
-    def _of_files(self) -> dict[str, Any]:
+    def of_files(self) -> dict[str, Any]:
         """The options that not every kind of file has."""
         return {
             "target": self.target,

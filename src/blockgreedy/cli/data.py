@@ -13,7 +13,6 @@ import typer
 from rich.table import Table
 
 from blockgreedy.base.names import GeneratedSet
-from blockgreedy.cli.asked import DataOptions
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import App, Results, app, fail, failures, option, takes
 from blockgreedy.cli.texts import THREADS, WRONG_USE
@@ -77,9 +76,9 @@ def make(options: MakeOptions) -> None:
         check_writable(options.out, options.index_base)
         outputs = Outputs([], Output("--out", options.out, "the data"))
         dataset = _generated(options)
-    remarks = _write(outputs, "out", dataset, options.index_base)
-    about = {"kind": options.kind, "seed": options.seed, **_written(dataset, options.out, remarks, began)}
-    _say(options, about)
+    remarks = write_data(outputs, "out", dataset, options.index_base)
+    about = {"kind": options.kind, "seed": options.seed, **written_facts(dataset, options.out, remarks, began)}
+    say_written(options, about)
 
 
 def _generated(options: MakeOptions) -> Dataset:
@@ -108,62 +107,6 @@ def _generated(options: MakeOptions) -> Dataset:
     if n_samples is None or n_features is None or per_row is None:
         raise ValueError(f"kdda needs either --scale, or all of {', '.join(sizes)}")
     return kdda_like(n_samples, n_features, round(n_samples * per_row), options.seed, options.n_threads)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvertOptions(DataOptions):
-    """What ``blockgreedy data convert`` accepts."""
-
-    out: Annotated[Path, typer.Argument(metavar="OUT", help=f"File to write: {WRITTEN}.")]
-    n_features: int | None = option(
-        "Data",
-        None,
-        "--features",
-        "Svmlight: number of features (default: as many as the largest index in the file).",
-    )
-    unlabelled: bool = option(
-        "Data", False, "--unlabelled", "Tables, .mtx, .npy: the file has no labels; 0 is written for each row."
-    )
-    out_index_base: int = _of_output(
-        1, "--out-index-base", "Index of the first feature in the svmlight text that is written: 0 or 1."
-    )
-    n_threads: int | None = option("Data", None, "--threads", THREADS)
-    as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a line.")
-    quiet: bool = _of_output(False, "--quiet -q", "Print nothing.")
-
-
-@data_app.command()
-@takes(ConvertOptions)
-def convert(options: ConvertOptions) -> None:
-    """Convert a data file of any accepted format to .npz, which loads fastest, or to svmlight text.
-
-    Numbers keep their exact values. Svmlight text has no feature names, and empty columns at the end are
-    lost in it.
-
-    Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
-
-    \b
-    [bold]Examples[/]
-    [cyan]blockgreedy data convert news20.svm.bz2 news20.npz --dtype float32[/]
-    [cyan]blockgreedy data convert clicks.parquet clicks.npz --target clicked --categorical hour,site[/]
-    [cyan]blockgreedy data convert matrix.mtx data.svm.zst --target labels.txt[/]
-    """
-    began = time.perf_counter()
-    with failures(code=WRONG_USE):
-        if options.out_index_base not in (0, 1):
-            raise ValueError(f"out_index_base={options.out_index_base} must be 0 or 1")
-        check_writable(options.out, options.out_index_base)
-    outputs = Outputs(
-        options.inputs(options.data, n_features=options.n_features),
-        Output("OUT", options.out, "the data"),
-        *options.caches(options.data),
-    )
-    with failures():
-        dataset = options.read(
-            n_features=options.n_features, labelled=not options.unlabelled, n_threads=options.n_threads
-        )
-    remarks = _write(outputs, "OUT", dataset, options.out_index_base)
-    _say(options, {"data": str(options.data), **_written(dataset, options.out, remarks, began)})
 
 
 @dataclass(frozen=True)
@@ -246,7 +189,7 @@ def _list(options: FetchOptions) -> None:
     )
 
 
-def _write(outputs: Outputs, name: str, dataset: Dataset, index_base: int) -> list[str]:
+def write_data(outputs: Outputs, name: str, dataset: Dataset, index_base: int) -> list[str]:
     """What a reader of the file must know; without the file there is nothing more to do."""
     remarks: list[str] = []
     outputs.write(name, lambda path: remarks.extend(write(dataset, path, index_base=index_base)))  # type: ignore[arg-type]
@@ -255,7 +198,7 @@ def _write(outputs: Outputs, name: str, dataset: Dataset, index_base: int) -> li
     return remarks
 
 
-def _written(dataset: Dataset, out: Path, remarks: list[str], began: float) -> dict[str, Any]:
+def written_facts(dataset: Dataset, out: Path, remarks: list[str], began: float) -> dict[str, Any]:
     X = dataset.X
     return {
         "out": str(out),
@@ -268,7 +211,7 @@ def _written(dataset: Dataset, out: Path, remarks: list[str], began: float) -> d
     }
 
 
-def _say(options: Any, about: dict[str, Any]) -> None:
+def say_written(options: Any, about: dict[str, Any]) -> None:
     if options.as_json:
         typer.echo(json.dumps(about))
         return

@@ -19,9 +19,11 @@ from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.data import data_app
 from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import Results, fail, failures, in_options, option, takes
+from blockgreedy.cli.store_info import show_store
 from blockgreedy.cli.texts import THREADS, WRONG_USE
 from blockgreedy.data.describe import ColumnFacts, describe, to_plain
 from blockgreedy.data.formats import TABLES, data_file
+from blockgreedy.data.store import STORE_SUFFIX
 from blockgreedy.data.summary import Summary, summarize
 from blockgreedy.data.tables import open_table
 from blockgreedy.data.treatment import Treatment
@@ -42,6 +44,7 @@ class InfoOptions(Reading, OfFiles):
     duplicates: bool = _of_data(True, "--duplicates/--no-duplicates", "Look for repeated rows and columns.")
     n_threads: int | None = _of_data(None, "--threads", THREADS)
     picture: Annotated[Path | None, _PICTURE] = None
+    check: bool = _of_data(False, "--check", "Stores: read all files and compare their checksums.")
     as_json: bool = _of_output(False, "--json", "Print one JSON object per file instead of the table.")
 
     def describe_table(self, path: Path) -> list[ColumnFacts] | None:
@@ -64,6 +67,7 @@ def info(options: InfoOptions) -> None:
 
     For a table, every column is listed: its type, its distinct and missing values, how it is used, and its range or
     most frequent values. Labels are not needed. A column counts as repeated if it is a multiple of another one.
+    A store is described by its statistics; its tiles are not read unless --check is given.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -72,6 +76,7 @@ def info(options: InfoOptions) -> None:
     [cyan]blockgreedy data info news20.svm.bz2[/]
     [cyan]blockgreedy data info clicks.parquet --target clicked --categorical hour,site --picture density.png[/]
     [cyan]blockgreedy data info *.npz --json[/]
+    [cyan]blockgreedy data info big.store --check[/]
     """
     outputs = Outputs(
         options.inputs(*options.data),
@@ -83,6 +88,9 @@ def info(options: InfoOptions) -> None:
     console = Results()
     for path in options.data:
         with failures():
+            if path.suffix.lower() == STORE_SUFFIX:
+                show_store(console, path, options.as_json, options.check)
+                continue
             columns = options.describe_table(path)
         if columns is not None and not options.as_json:  # shown even if something in them keeps it from being used
             show_columns(console, str(path), columns)

@@ -23,8 +23,9 @@ from blockgreedy.cli.shell import Results, app, end_stdout, fail, failures, opti
 from blockgreedy.cli.texts import FAILED, THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
-from blockgreedy.data.formats import SVMLIGHT, TABLES, data_file
+from blockgreedy.data.formats import STORE, SVMLIGHT, TABLES, data_file
 from blockgreedy.data.loading import check_options
+from blockgreedy.data.store import Store
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import measure
 
@@ -76,7 +77,8 @@ def predict(options: PredictOptions) -> None:
 
     DATA is read in the same way as the data the model was fitted on: svmlight files with the same first index, tables
     with the same columns, categories and fill values (unseen categories are encoded as all zeros). --score compares
-    the predictions with the labels in DATA and prints the scores next to those of a constant prediction.
+    the predictions with the labels in DATA and prints the scores next to those of a constant prediction. A store is
+    read a tile at a time, and may be larger than memory.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error.
 
@@ -103,7 +105,7 @@ def predict(options: PredictOptions) -> None:
         dataset = _read(options, model)
         if options.score and not dataset.labelled:
             raise ValueError(f"--score needs labels, and {options.data} has none; name them with --target")
-        decision = model.decision(dataset.X)
+        decision = _decision(model, dataset.X)
         columns = _columns(model, decision, options.what)
         outputs.write("out", lambda path: _write(path, columns))
         quality = None
@@ -164,30 +166,59 @@ def _read(options: PredictOptions, model: Model) -> Dataset:
     """As the model's own data were read, in the model's columns."""
     asked: dict[str, Any] = {"labelled": options.score, "encoding": model.encoding, "n_threads": options.n_threads}
     format = data_file(options.data).format
+    if format is STORE:
+        return _read_store(options, model)
     if options.target is None and model.encoding is not None and format is TABLES:
         asked["target"] = model.settings.get("target")
     if model.index_base is not None and options.index_base == "auto" and format is SVMLIGHT:
         asked["index_base"] = model.index_base
     dataset = options.read(**asked)
-    names, known = dataset.feature_names, model.feature_names
+    _check_features(options, model, dataset)
+    given, wanted = dataset.X.shape[1], model.n_features
+    if given == wanted:
+        return dataset
+    if given > wanted:
+        return Dataset(dataset.X[:, :wanted], dataset.y, labelled=dataset.labelled)
+    X = sparse.csr_array(dataset.X)
+    wider = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], wanted))
+    return Dataset(wider, dataset.y, labelled=dataset.labelled)
+
+
+def _check_features(options: PredictOptions, model: Model, data: Dataset | Store) -> None:
+    """The model's own, or of svmlight text more or fewer of them."""
+    names, known = data.feature_names, model.feature_names
     if names is not None and known is not None and len(names) == len(known) and np.any(names != known):
         first = int(np.flatnonzero(names != known)[0])
         raise ValueError(
             f"{options.data} has different features from the model: column {first + 1} is {str(names[first])!r}, "
             f"the model's is {str(known[first])!r}"
         )
-    given, wanted = dataset.X.shape[1], model.n_features
-    if given == wanted:
-        return dataset
-    if model.index_base is None or dataset.index_base is None:
+    given, wanted = (data if isinstance(data, Store) else data.X).shape[1], model.n_features
+    if given != wanted and (model.index_base is None or data.index_base is None):
         raise ValueError(f"{options.data} has {given:,} columns, but the model has {wanted:,} features")
     if given > wanted:  # features that no row of the model's own data had
         left_out = f"{given - wanted:,} features beyond the model's {wanted:,} have no weight and are left out"
         typer.secho(f"Warning: {left_out}", err=True, fg="yellow")
-        return Dataset(dataset.X[:, :wanted], dataset.y, labelled=dataset.labelled)
-    X = sparse.csr_array(dataset.X)
-    wider = sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], wanted))
-    return Dataset(wider, dataset.y, labelled=dataset.labelled)
+
+
+def _read_store(options: PredictOptions, model: Model) -> Dataset:
+    """The store itself in place of a matrix: it may be larger than memory."""
+    store = Store(options.data)
+    if store.index_base is not None and model.index_base is not None and store.index_base != model.index_base:
+        raise ValueError(
+            f"{options.data} was made of text that counts features from {store.index_base}, and the model's counts "
+            f"from {model.index_base}; convert it with --index-base {model.index_base}"
+        )
+    _check_features(options, model, store)
+    return Dataset(store, store.labels, labelled=store.labelled)
+
+
+def _decision(model: Model, X: Any) -> NDArray[np.float64]:
+    if isinstance(X, Store) and X.shape[1] != model.n_features:
+        weights, common = np.zeros(X.shape[1]), min(X.shape[1], model.n_features)
+        weights[:common] = model.coef[:common]
+        return X.combine(weights) + model.intercept
+    return model.decision(X)
 
 
 def _columns(model: Model, decision: NDArray[np.float64], what: str) -> dict[str, NDArray[Any]]:

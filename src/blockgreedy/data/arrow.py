@@ -95,9 +95,9 @@ class Field:
 
 def read_schema(path: Path, kind: str, compression: str) -> dict[str, Field]:
     """The columns of a file and what they hold, without its body. Of a CSV: as its first megabyte looks."""
-    with _explained(path, kind) as pa:
+    with explained(path, kind) as pa:
         if kind == ".csv":
-            with pa.csv.open_csv(_text_of(path, compression, _HEAD), convert_options=_conversion(pa)) as reader:
+            with pa.csv.open_csv(_text_of(path, compression, _HEAD), convert_options=conversion(pa)) as reader:
                 schema = reader.schema
         elif kind == ".parquet":
             schema = pa.parquet.read_schema(path)
@@ -113,12 +113,12 @@ def read_columns(
 ) -> list[ArrowColumn]:
     """These columns. Those ``as_text`` are text as it stands in a CSV, where 01 and 1 may be two categories."""
     wanted, as_text = list(names), set(as_text)
-    with _explained(path, kind) as pa:
+    with explained(path, kind) as pa:
         if kind == ".csv":
             table = pa.csv.read_csv(
                 _text_of(path, compression, None),
                 read_options=pa.csv.ReadOptions(use_threads=n_threads != 1),
-                convert_options=_conversion(
+                convert_options=conversion(
                     pa, include_columns=wanted, column_types=dict.fromkeys(as_text, pa.string())
                 ),
             )
@@ -144,7 +144,7 @@ def _text_of(path: Path, compression: str, head: int | None) -> Any:
     return io.BytesIO(text)
 
 
-def _conversion(pa: Any, **more: Any) -> Any:
+def conversion(pa: Any, **more: Any) -> Any:
     # An empty field is missing in columns of text too, not a category of its own.
     return pa.csv.ConvertOptions(strings_can_be_null=True, **more)
 
@@ -160,7 +160,7 @@ def _arrow(pa: Any, path: Path, use: Any) -> Any:
 
 
 @contextmanager
-def _explained(path: Path, kind: str) -> Iterator[Any]:
+def explained(path: Path, kind: str) -> Iterator[Any]:
     try:
         import pyarrow as pa
         import pyarrow.csv

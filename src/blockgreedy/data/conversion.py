@@ -31,7 +31,7 @@ from blockgreedy.data.row_batches import RowSource
 from blockgreedy.data.runs import Labels, RunBuilder
 from blockgreedy.data.sources import row_source
 from blockgreedy.data.store import FORMAT, STORE_SUFFIX, VERSION, Store
-from blockgreedy.data.store_files import HEADER, META, PARTS, statistics_file, tile_file, write_array
+from blockgreedy.data.store_files import CONVERSION, HEADER, META, PARTS, statistics_file, tile_file, write_array
 from blockgreedy.data.tiling import Tiling, even_columns, joined
 from blockgreedy.partitions.partition import Partition
 
@@ -149,6 +149,8 @@ def convert(
         least = _PROGRAM + rows.extra_memory + _LEAST
         raise ValueError(f"memory={memory!r} is too little; at least {bytes_text(least)} are needed")
     with locked(folder):
+        if (folder / META).is_file():  # by another process, just now
+            return _finished(folder, made_of)
         journal = Journal.opened(folder, made_of)
         work = _Conversion(folder, rows, layout, journal, free, n_threads, seen)
         try:
@@ -175,6 +177,12 @@ class _Conversion:
         if learned != self.journal.learned:
             self.journal.learned = learned
             self.journal.save()
+        self.n_bytes -= self.source.held_memory
+        if self.n_bytes < _LEAST:
+            raise ValueError(
+                f"memory is too little: what has been learned of the columns takes "
+                f"{bytes_text(self.source.held_memory)} of it; raise it by {bytes_text(_LEAST - self.n_bytes)}"
+            )
 
     def read_rows(self) -> None:
         journal = self.journal
@@ -212,8 +220,11 @@ class _Conversion:
 
     def make_tiles(self) -> None:
         journal = self.journal
-        row_cuts, column_cuts = self._cuts()
-        self.tiling = Tiling(self.folder, journal.runs, self.source.dtype, row_cuts, column_cuts, self.n_bytes)
+        if journal.cuts is None:  # runs, which are needed for it, may be gone later
+            journal.cuts = [cuts.tolist() for cuts in self._cuts()]
+        cuts = [np.array(own, dtype=np.int64) for own in journal.cuts]
+        # half, since memory that the core has given back still counts until the system takes it
+        self.tiling = Tiling(self.folder, journal.runs, self.source.dtype, cuts[0], cuts[1], self.n_bytes // 2)
         n_entries = sum(run.n_entries for run in journal.runs)
         n_rows, n_columns = self.tiling.grid
         done = 0
@@ -310,6 +321,8 @@ class _Conversion:
 
 def _finished(folder: Path, made_of: dict[str, Any]) -> Store:
     store = Store(folder)
+    if (folder / CONVERSION).exists():  # killed after the last file was written
+        (folder / CONVERSION).unlink()
     if store.made_of != json.loads(json.dumps(made_of)):
         raise FileExistsError(
             f"{str(folder)!r} is a store of other data, or made with other options; delete it first, or choose "

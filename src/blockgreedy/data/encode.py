@@ -41,11 +41,11 @@ def fit_encoding(
             raise ValueError(
                 f"fill: column {column.name!r} of {where} holds categories; fill is only for columns of numbers"
             )
-        found = words[column.name] = _words(column, where)
+        found = words[column.name] = words_of(column, where)
         counts = found.counts()
         kept = sorted(value for value, n in zip(found.values, counts, strict=True) if n >= plan.min_count)
         sources.append(Source(column.name, tuple(kept), from_numbers=column.is_number))
-        codes[column.name] = _recoded(found, kept)
+        codes[column.name] = recoded(found, {value: k for k, value in enumerate(kept)})
     if not sources:
         raise ValueError(f"{where} has no columns except the labels")
     crosses = _find_crosses(sources, codes, plan, len(columns[0]), where, n_threads)
@@ -66,6 +66,29 @@ def encode(
     Categories and combinations without a feature are encoded as all zeros, and one warning counts them. With
     ``known``, the text of the columns that the encoding was made of, there is nothing to warn of.
     """
+    X, unseen = encode_rows(columns, encoding, dtype=dtype, known=known, where=where, n_threads=n_threads)
+    if known is None:
+        warn_of_unseen(unseen, X.shape[0], encoding, where, 4)
+    return X
+
+
+def encode_rows(
+    columns: Mapping[str, Column],
+    encoding: Encoding,
+    *,
+    dtype: Any,
+    known: Mapping[str, Words] | None = None,
+    places: Mapping[str, Mapping[str, int]] | None = None,
+    where: str = "the table",
+    first_row: int = 0,
+    n_threads: int | None = None,
+) -> tuple[Any, dict[str, int]]:
+    """The matrix, and by column and cross in how many rows it has a category that the encoding does not know.
+
+    ``places`` are the encoding's ``category_places()``, for who encodes many times. Rows before ``first_row`` were
+    encoded before, for messages.
+    """
+    places = encoding.category_places() if places is None else places
     arrays: list[NDArray[Any]] = []
     unseen: dict[str, int] = {}
     for source in encoding.columns:
@@ -75,10 +98,10 @@ def encode(
                 f"{where} has no column {source.name!r}, which the model was fitted on; {columns_text(columns)}"
             )
         if source.categories is None:
-            arrays.append(_numbers(column, source.fill, where))
+            arrays.append(_numbers(column, source.fill, where, first_row))
             continue
-        words = known[source.name] if known is not None else _words(column, where)
-        codes = _recoded(words, source.categories)
+        words = known[source.name] if known is not None else words_of(column, where)
+        codes = recoded(words, places[source.name])
         unseen[source.name] = int(np.count_nonzero((words.codes >= 0) & (codes < 0)))
         arrays.append(codes)
     n_rows, threads = len(arrays[0]), resolve_threads(n_threads)
@@ -95,21 +118,18 @@ def encode(
     uncrossed: Any = rows.fill(indptr, indices, data, threads)
     for cross, count in zip(encoding.crosses, uncrossed.tolist(), strict=True):
         unseen[CROSSED.join(cross.columns)] = count
-    if known is None:
-        _warn_of_unseen({name: count for name, count in unseen.items() if count}, n_rows, encoding, where)
     if indptr[-1] < 2**31:  # scipy keeps both index arrays in one type and would widen the large one
         indptr = indptr.astype(np.int32)
     X = sparse.csr_array((data, indices, indptr), shape=(n_rows, encoding.n_features))
     X.has_sorted_indices = True
     X.has_canonical_format = True
-    return X
+    return X, unseen
 
 
-def warn_of_numbers(name: str, words: Words, where: str, stacklevel: int) -> None:
+def warn_of_numbers(name: str, counts: Mapping[str, int], where: str, stacklevel: int) -> None:
     """One "?" among the numbers of a CSV makes a column text, as do the commas of "1,000"; nobody would see it."""
     from blockgreedy.data.arrow import reads_as_number
 
-    counts = dict(zip(words.values, words.counts().tolist(), strict=True))
     odd = [value for value in counts if not reads_as_number(value)]
     others = [value for value in odd if not reads_as_number(value.translate(_WITHIN_NUMBERS))]
     rows, n_odd = sum(counts.values()), sum(counts[value] for value in odd)
@@ -124,16 +144,15 @@ def warn_of_numbers(name: str, words: Words, where: str, stacklevel: int) -> Non
         )
 
 
-def _words(column: Column, where: str) -> Words:
+def words_of(column: Column, where: str) -> Words:
     try:
         return column.words()
     except ValueError as error:
         raise ValueError(f"{where}, {error}") from error
 
 
-def _recoded(words: Words, categories: Sequence[str]) -> NDArray[np.int32]:
-    """Codes in another list of values; -1 for those that are not in it."""
-    places = {value: k for k, value in enumerate(categories)}
+def recoded(words: Words, places: Mapping[str, int]) -> NDArray[np.int32]:
+    """Codes in another list of values, by their places in it; -1 for those that are not in it."""
     recode = np.array([*(places.get(value, -1) for value in words.values), -1], dtype=np.int32)
     return recode[words.codes]  # a missing value, -1, takes the last
 
@@ -146,32 +165,41 @@ def _fill(column: Column, fill: float | str | None, where: str) -> float | None:
     values = column.numbers()
     values = values[~np.isnan(values)]
     if not len(values):
-        raise ValueError(
-            f"{where}, column {column.name!r} has no values, so that fill={fill} is undefined; leave it out "
-            f"(drop={column.name!r})"
-        )
+        raise no_values(column.name, fill, where)
     return float(np.mean(values) if fill == "mean" else np.median(values))
 
 
-def _numbers(column: Column, fill: float | None, where: str) -> NDArray[np.float64]:
+def _numbers(column: Column, fill: float | None, where: str, first_row: int) -> NDArray[np.float64]:
     if column.kind == "text":
         raise ValueError(f"{where}, column {column.name!r} holds text, but it held numbers when the model was fitted")
-    if not column.is_number:
-        raise ValueError(
-            f"{where}, column {column.name!r} has type {column.type}, which cannot be used as it is. Leave it out "
-            f"(drop={column.name!r}), or use its values as categories (categorical={column.name!r})"
-        )
+    refuse_type(column, where)
     values = column.numbers()
     missing = np.isnan(values)
     if missing.any():
         if fill is None:
+            row = first_row + int(missing.argmax()) + 1
             raise ValueError(
-                f"{where}, column {column.name!r}, row {int(missing.argmax()) + 1}: a value is missing (so are "
+                f"{where}, column {column.name!r}, row {row}: a value is missing (so are "
                 f"{int(missing.sum()) - 1:,} more of {len(values):,}); fill them (fill='{column.name}=median'), or "
                 f"leave the column out (drop={column.name!r})"
             )
         values = np.where(missing, fill, values)
     return np.ascontiguousarray(values)
+
+
+def refuse_type(column: Column, where: str) -> None:
+    """A column that is to be numbers must hold some."""
+    if not column.is_number:
+        raise ValueError(
+            f"{where}, column {column.name!r} has type {column.type}, which cannot be used as it is. Leave it out "
+            f"(drop={column.name!r}), or use its values as categories (categorical={column.name!r})"
+        )
+
+
+def no_values(name: str, fill: str, where: str) -> ValueError:
+    return ValueError(
+        f"{where}, column {name!r} has no values, so that fill={fill} is undefined; leave it out (drop={name!r})"
+    )
 
 
 def _find_crosses(
@@ -212,7 +240,8 @@ def _find_crosses(
     return tuple(made)
 
 
-def _warn_of_unseen(unseen: dict[str, int], n_rows: int, encoding: Encoding, where: str) -> None:
+def warn_of_unseen(counts: dict[str, int], n_rows: int, encoding: Encoding, where: str, stacklevel: int) -> None:
+    unseen = {name: count for name, count in counts.items() if count}
     if not unseen:
         return
     shown = [f"{name} in {count:,}" for name, count in list(unseen.items())[:_SHOWN]]
@@ -221,5 +250,5 @@ def _warn_of_unseen(unseen: dict[str, int], n_rows: int, encoding: Encoding, whe
     warnings.warn(
         f"{where}: unseen categories are encoded as all zeros: {', '.join(shown)} of {n_rows:,} rows{more} "
         f"(they did not occur{rare} in the training data)",
-        stacklevel=4,
+        stacklevel=stacklevel,
     )

@@ -69,6 +69,14 @@ class Encoding:
     def places(self) -> dict[str, int]:
         return {source.name: k for k, source in enumerate(self.columns)}
 
+    def category_places(self) -> dict[str, dict[str, int]]:
+        """Where each category stands among those of its column. Not kept: it takes more than the categories."""
+        return {
+            source.name: {value: k for k, value in enumerate(source.categories)}
+            for source in self.columns
+            if source.categories is not None
+        }
+
     @cached_property
     def groups(self) -> tuple[tuple[tuple[str, ...], int, int], ...]:
         """(names of columns, first feature, end): every column, and every cross, with its features."""

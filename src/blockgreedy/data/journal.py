@@ -33,6 +33,7 @@ class Journal:
     rows_done: bool = False
     words: list[str] | None = None
     label_type: str | None = None
+    cuts: list[list[int]] | None = None  # between row groups and column groups, once they are known
     learned: dict[str, Any] | None = None  # of a table: what the first passes found
     files: dict[str, FileFacts] = field(default_factory=dict)
     _saved: float = -float("inf")
@@ -41,6 +42,8 @@ class Journal:
     def opened(cls, folder: Path, made_of: dict[str, Any]) -> Journal:
         """That of an earlier run with the same source and options, or a new one."""
         path = folder / CONVERSION
+        for left in folder.glob(".*.tmp"):  # of a process that was killed
+            left.unlink(missing_ok=True)
         if not path.is_file():
             if any(entry.name != LOCK for entry in folder.iterdir()):
                 raise FileExistsError(f"the folder {str(folder)!r} holds other files; choose another name")
@@ -58,8 +61,6 @@ class Journal:
                 f"{str(folder)!r} holds the unfinished conversion of other files, or with other options: "
                 f"{_difference(found.made_of, asked)}. Run that one to its end, or delete the folder"
             )
-        for left in folder.glob(".*.tmp"):  # of a process that was killed
-            left.unlink(missing_ok=True)
         return found
 
     def save(self, *, soon: bool = False) -> None:
@@ -67,7 +68,18 @@ class Journal:
         now = time.monotonic()
         if soon and now - self._saved < _SECONDS:
             return
-        names = ("made_of", "position", "skip", "shifted", "rows_done", "words", "label_type", "learned", "files")
+        names = [
+            "made_of",
+            "position",
+            "skip",
+            "shifted",
+            "rows_done",
+            "words",
+            "label_type",
+            "cuts",
+            "learned",
+            "files",
+        ]
         plain = {name: getattr(self, name) for name in names} | {"runs": [run.to_json() for run in self.runs]}
         with replacing_text(self.folder / CONVERSION) as file:
             json.dump(plain, file)

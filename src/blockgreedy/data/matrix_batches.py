@@ -68,7 +68,7 @@ class MatrixRows(RowSource):
             row = first_not_finite(part.indptr, data)
             if row >= 0:
                 raise ValueError(f"X, row {start + row + 1}: a value is NaN or infinite (in {self.dtype})")
-            rows = without_zeros(part.indptr, part.indices.astype(np.int32), data)
+            rows = without_zeros(part.indptr, part.indices.astype(np.int32, copy=False), data)
             yield RowBatch(*rows, self._dataset.y[start:end], {"row": end, "done": end})
             start = end
 
@@ -85,6 +85,11 @@ def _rows_of(X: Any) -> Any:
     rows = sparse.csr_array(X)
     if X.format == "csr":
         rows, _ = as_rows(rows)  # refuses broken ones
+    return canonical_rows(rows)
+
+
+def canonical_rows(rows: Any) -> Any:
+    """Sorted and without entries that occur twice; a copy only if they are not."""
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_BROKEN = (ValueError, OSError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+BROKEN = (ValueError, OSError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error)
 
 
 def read_npz(path: Path) -> Dataset:
@@ -29,7 +29,7 @@ def read_npz(path: Path) -> Dataset:
 def _read(path: Path, file: Any) -> Dataset:
     try:
         archive = np.load(file, allow_pickle=False)
-    except _BROKEN as error:
+    except BROKEN as error:
         raise ValueError(f"{path} is not an .npz file: {error}") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise ValueError(
@@ -50,7 +50,7 @@ def _read(path: Path, file: Any) -> Dataset:
             X: Any = sparse.load_npz(file)
             X = (sparse.csc_array if X.format == "csc" else sparse.csr_array)(X)
             X.check_format(full_check=True)  # scipy's products trust indices
-        except _BROKEN as error:
+        except BROKEN as error:
             raise ValueError(f"{path} cannot be read as a sparse matrix with labels: {error}") from error
     return Dataset.of_file(path, X, y, names)
 

@@ -51,6 +51,11 @@ class RowSource:
     target: str | None = None  # the name of the labels
     extra_memory: int = 0  # bytes of libraries that it needs
 
+    @property
+    def held_memory(self) -> int:
+        """Bytes of what has been learned."""
+        return 0
+
     def made_of(self) -> dict[str, Any]:
         """Plain numbers and text: the files as they are now, and the options that matter."""
         raise NotImplementedError

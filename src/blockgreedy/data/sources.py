@@ -12,11 +12,14 @@ import numpy as np
 
 from blockgreedy.data.cache import state_of
 from blockgreedy.data.dataset import Dataset
-from blockgreedy.data.formats import SVMLIGHT, DataFile, data_file
+from blockgreedy.data.formats import NPZ, SVMLIGHT, TABLES, DataFile, data_file
 from blockgreedy.data.loading import check_options, load
 from blockgreedy.data.matrix_batches import MatrixRows
+from blockgreedy.data.npz_batches import NpzRows, is_rows
 from blockgreedy.data.row_batches import RowSource
 from blockgreedy.data.svmlight_batches import SvmlightRows
+from blockgreedy.data.table_batches import TableRows
+from blockgreedy.data.treatment import TREATMENTS, Treatment
 
 
 def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any) -> RowSource:
@@ -37,11 +40,19 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
         own |= {name: value for name, value in options.items() if name in own}
         pairs = [(file.path, file.compression) for file in files]
         return SvmlightRows(pairs, dtype=dtype or np.float64, n_threads=n_threads, **own)  # type: ignore[arg-type]
+    if kind is TABLES:
+        treatment = Treatment.of(**{name: options[name] for name in TREATMENTS if name in options})
+        return TableRows(
+            files, target=options.get("target"), treatment=treatment, encoding=options.get("encoding"),
+            labelled=options.get("labelled", True), dtype=dtype or np.float64, n_threads=n_threads,
+        )  # fmt: skip
     if len(files) > 1:
         raise ValueError(f"several files of {kind.name} cannot become one store; svmlight text and tables can")
+    if kind is NPZ and is_rows(files[0].path):
+        return NpzRows(files[0].path, dtype)
     dataset = load(files[0].path, dtype=dtype, n_threads=n_threads, **options)
     path = files[0].path
-    return MatrixRows(dataset, dtype, [[str(path), *state_of(path)]])
+    return MatrixRows(dataset, dtype, [[os.path.abspath(path), *state_of(path)]])
 
 
 def _paths(source: Any) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.data.cache import state_of
 from blockgreedy.data.compression import decompressed
-from blockgreedy.data.row_batches import Position, RowBatch, RowSource, first_not_finite, without_zeros
+from blockgreedy.data.row_batches import Position, RowBatch, RowSource, without_zeros
 from blockgreedy.data.svmlight import IndexBase, ParsedText, ahead, check_index_base, ended, parse
 
 _PER_BYTE = 16  # bytes of memory for each byte of text: the text itself twice, and the numbers in it
@@ -41,7 +42,7 @@ class SvmlightRows(RowSource):
 
     def made_of(self) -> dict[str, Any]:
         return {
-            "files": [[str(path), *state_of(path)] for path, _ in self.files],
+            "files": [[os.path.abspath(path), *state_of(path)] for path, _ in self.files],
             "index_base": self.asked_base,
             "n_features": self.n_features,
             "allow_unterminated": self.allow_unterminated,
@@ -75,11 +76,6 @@ class SvmlightRows(RowSource):
                 f"{path} has a feature with index {width - 1 + after['base']} after line {line}, which is more than "
                 f"n_features={self.n_features} allows"
             )
-        row = first_not_finite(found.indptr, found.data)
-        if row >= 0 or not np.isfinite(found.y).all():
-            what = "a value" if row >= 0 else "a label"
-            row = row if row >= 0 else int(np.argmin(np.isfinite(found.y)))
-            raise ValueError(f"{path}, row {row + 1} after line {line}: {what} is NaN or infinite")
         indices = found.indices + 1 if shifted else found.indices
         return RowBatch(*without_zeros(found.indptr, indices, found.data), found.y, after, shifted)
 

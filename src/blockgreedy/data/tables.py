@@ -46,7 +46,7 @@ def plan_table(
 ) -> tuple[dict[str, Field], str | None, Plan]:
     """What becomes of the columns, by their names and types alone: the rows are not read."""
     fields = read_schema(path, kind, compression)
-    where = _target_column(path, fields, target, labelled, ())
+    where = target_column(path, fields, target, labelled, ())
     return fields, where, treatment.plan({name: own.kind for name, own in fields.items()}, where, str(path))
 
 
@@ -76,7 +76,7 @@ def open_table(
     else:
         fields = read_schema(path, kind, compression)
         used = [source.name for source in encoding.columns]
-        where = _target_column(path, fields, named, labelled, (*used, *encoding.dropped))
+        where = target_column(path, fields, named, labelled, (*used, *encoding.dropped))
         wanted = [name for name in fields if name in used or name == where]
         as_text = {
             source.name for source in encoding.columns if source.categories is not None and not source.from_numbers
@@ -104,9 +104,9 @@ def table_to_dataset(
     path = table.path
     label = None if table.target is None else table.columns[table.target]
     # Rows to predict may have the column of labels and nothing in it.
-    if label is not None and not labelled and _first_missing(label) >= 0:
+    if label is not None and not labelled and first_missing(label) >= 0:
         label = None
-    y = np.zeros(table.n_rows) if label is None else _labels(path, label)
+    y = np.zeros(table.n_rows) if label is None else labels_of(path, label)
     columns = {name: column for name, column in table.columns.items() if name != table.target}
     words = None
     advice: tuple[str, ...] = ()
@@ -117,7 +117,9 @@ def table_to_dataset(
         for column in used:
             # what was asked to be categories was meant
             if table.fields[column.name].kind == "text" and column.name not in table.plan.named:
-                warn_of_numbers(column.name, words[column.name], str(path), 7)
+                found = words[column.name]
+                counts = dict(zip(found.values, found.counts().tolist(), strict=True))
+                warn_of_numbers(column.name, counts, str(path), 7)
         numbers = {source.name for source in made.columns if source.categories is None}
         advice = tuple(name for name, column in columns.items() if name in numbers and look_like_codes(column))
     else:
@@ -128,7 +130,7 @@ def table_to_dataset(
     )
 
 
-def _target_column(
+def target_column(
     path: Path, fields: dict[str, Field], target: str | None, labelled: bool, known: tuple[str, ...]
 ) -> str | None:
     if target is not None:
@@ -149,17 +151,18 @@ def _target_column(
     )
 
 
-def _first_missing(column: Column) -> int:
+def first_missing(column: Column) -> int:
     missing = np.isnan(column.numbers()) if column.is_number else column.words().codes < 0
     return int(missing.argmax()) if missing.any() else -1
 
 
-def _labels(path: Path, column: Column) -> NDArray[Any]:
+def labels_of(path: Path, column: Column, first_row: int = 0) -> NDArray[Any]:
+    """Rows before ``first_row`` were read before, for messages."""
     if not column.is_number and column.kind != "text":
         raise ValueError(f"{path}, column {column.name!r}: labels must be numbers or text, got {column.type}")
-    row = _first_missing(column)
+    row = first_missing(column)
     if row >= 0:
-        raise ValueError(f"{path}, column {column.name!r}, row {row + 1}: a label is missing")
+        raise ValueError(f"{path}, column {column.name!r}, row {first_row + row + 1}: a label is missing")
     if column.kind == "text":
         words = column.words()
         return np.array(words.values, dtype=np.str_)[words.codes]

@@ -30,6 +30,8 @@ from blockgreedy.data.store_files import (
 Files = dict[str, FileFacts]
 Ends = NDArray[np.int64]  # where columns begin, and where the last one ends
 _FIELDS = len(ColumnStatistics._fields)
+# Bytes of memory, copies on the way included: for a column of a run, an entry, and the statistics of a column.
+_POINTER, _ENTRY, _STATISTICS = 64, 80, 480
 
 
 class Pieces:
@@ -76,7 +78,7 @@ class Tiling:
         made: Files = {}
         name = tile_file(r, 0, "indptr")
         with writing(self.folder / name, np.int64, (n_columns + 1,)) as writer:
-            step = max(1, self.n_bytes // 32)
+            step = max(1, self.n_bytes // _POINTER)
             for begin in range(0, n_columns, step):
                 ends = self.runs[r].ends(begin, min(begin + step, n_columns))
                 writer.write(ends if begin == 0 else ends[1:])
@@ -116,8 +118,8 @@ class Tiling:
 
     def _blocks(self, pieces: Sequence[Pieces], begin: int, end: int) -> Iterator[tuple[int, int, list[Ends]]]:
         """Columns in runs of as many entries as may be in memory at a time, or one by one where one has more."""
-        window = max(1, self.n_bytes // (48 * (len(pieces) + 1)))
-        most = max(1, self.n_bytes // (4 * (4 + self.dtype.itemsize) + 24))
+        window = max(1, self.n_bytes // (2 * _POINTER * (len(pieces) + 1)))
+        most = max(1, self.n_bytes // (2 * _ENTRY))
         for start in range(begin, end, window):
             stop = min(start + window, end)
             ends = [piece.ends(start, stop) for piece in pieces]
@@ -178,7 +180,7 @@ class Tiling:
             if piece.first_row >= first and piece.end_row <= last:
                 total += stop - at
                 continue
-            step = max(1, self.n_bytes // 16)
+            step = max(1, self.n_bytes // _ENTRY)
             for a in range(at, stop, step):
                 rows = read_part(self.folder / piece.run.file("indices"), np.int32, a, min(a + step, stop))
                 total += int(np.count_nonzero((rows >= first - piece.first_row) & (rows < last - piece.first_row)))
@@ -189,7 +191,7 @@ class Tiling:
         width = int(self.column_cuts[c + 1] - self.column_cuts[c])
         name = statistics_file(c)
         with writing(self.folder / name, np.float64, (width, _FIELDS)) as writer:
-            step = max(1, self.n_bytes // (4 * 8 * _FIELDS + 16))
+            step = max(1, self.n_bytes // (2 * _STATISTICS))
             for begin in range(0, width, step):
                 writer.write(self._statistics(c, begin, min(begin + step, width), n_threads, seen))
         return {name: writer.facts}
@@ -206,7 +208,7 @@ class Tiling:
         return np.ascontiguousarray(np.array(made).T)
 
     def _of_tile(self, r: int, c: int, ends: Ends, n_rows: int, n_threads: int | None) -> ColumnStatistics:
-        most = max(1, self.n_bytes // (4 * self.dtype.itemsize))
+        most = max(1, self.n_bytes // _ENTRY)
         out = np.empty((_FIELDS, len(ends) - 1))
         a = 0
         while a < len(ends) - 1:
@@ -232,7 +234,7 @@ def even_columns(folder: Path, runs: Sequence[Run], n_columns: int, n_groups: in
     weight = sum(run.n_entries for run in runs) + n_columns
     targets = np.arange(1, n_groups) * weight // n_groups
     cuts, before = [0], 0
-    step = max(1, n_bytes // 64)
+    step = max(1, n_bytes // _POINTER)
     for begin in range(0, n_columns, step):
         end = min(begin + step, n_columns)
         total = before + np.arange(end - begin + 1)

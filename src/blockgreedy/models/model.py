@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.names import CRITERIA
 from blockgreedy.base.surroundings import surroundings
 from blockgreedy.base.validate import one_of
@@ -295,13 +296,14 @@ class Model:
     # ------------------------------------------------------------------------------------------ predictions
 
     def decision(self, X: Any) -> Array:
-        """X @ coef + intercept, of a model with one alpha."""
+        """X @ coef + intercept, of a model with one alpha. X may be a ``Store``, which is read a tile at a time."""
         self._one()
-        X = X if sp.issparse(X) else np.asarray(X)
+        X = X if sp.issparse(X) or isinstance(X, TiledDesign) else np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_features:
             shape = X.shape
             raise ValueError(f"X has shape {shape}, expected two dimensions with {self.n_features:,} columns")
-        decision = np.asarray(X @ self.coef, dtype=np.float64) + self.intercept
+        product = X.combine(self.coef) if isinstance(X, TiledDesign) else X @ self.coef
+        decision = np.asarray(product, dtype=np.float64) + self.intercept
         if not np.all(np.isfinite(decision)):
             row = int(np.flatnonzero(~np.isfinite(decision))[0])
             raise ValueError(f"X holds NaN or infinite values: row {row + 1} has no prediction")
