@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.problem.columns import assemble
-from blockgreedy.problem.passes import column_products, core_matrix, weighted_squares
+from blockgreedy.problem.passes import (
+    column_products,
+    combine_some_columns,
+    core_matrix,
+    squared_norms,
+    weighted_squares,
+)
 
 if TYPE_CHECKING:
     from blockgreedy.base.design import TiledDesign
@@ -24,6 +30,7 @@ class TiledColumns:
     """What a problem asks of its matrix (see ``Design``), in the order of the features."""
 
     is_sparse = is_tiled = True
+    is_of_rows = False
 
     def __init__(self, tiles: TiledDesign, n_threads: int | None = None) -> None:
         self.tiles, self._n_threads = tiles, n_threads
@@ -90,6 +97,13 @@ class TiledColumns:
         indices = np.concatenate([part[1] for part in parts])[by_column] if parts else np.zeros(0, np.int32)
         data = np.concatenate([part[2] for part in parts])[by_column] if parts else np.zeros(0, self.dtype)
         return assemble(sp.csc_array, data, indices.astype(np.int32), pointers, (self.shape[0], len(places)))
+
+    def sum_and_size(self, features: Features, w: Array) -> tuple[Array, float]:
+        """X[:, features] @ w and Σ|w_j|‖x_j‖."""
+        matrix = core_matrix(self.take(features))
+        every = np.arange(len(features))
+        size = float(np.sum(np.abs(w) * np.sqrt(squared_norms(matrix, every))))
+        return combine_some_columns(matrix, every, w), size
 
     def products(self, theta: Array) -> Array:
         """x_j·θ of every column."""
