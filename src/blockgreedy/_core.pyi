@@ -311,6 +311,34 @@ class Rows:
 def release_spare_memory() -> None:
     """Gives memory that is kept for the next fit back to the system."""
 
+class Team:
+    """Threads that live as long as this object."""
+
+    def __init__(self, n_threads: int) -> None: ...
+
+class WorkingColumns:
+    """Columns of a working set, and products with them."""
+
+    def __init__(self, matrix: object, team: object) -> None: ...
+
+    def bend(self, root: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+        """The diagonal of ZᵀZ, then Σ root²·x of each column."""
+
+    def gram_product(self, p: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], wanted: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]: ...
+
+    def combine(self, d: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+    @property
+    def nonzeros_touched(self) -> int: ...
+
+def evaluate_rows(team: Team, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: int, delta: float, predictions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], margin: float, flat: float, theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], root: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu')]) -> float:
+    """Fills theta and root; returns the loss."""
+
+def losses_along(team: Team, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: int, delta: float, predictions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], direction: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], steps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def marked_products(team: Team, matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marked: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """Fills out where marked; returns the number of entries read."""
+
 def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     Features per block; those whose block is none of 0 … n_blocks-1 are not counted.

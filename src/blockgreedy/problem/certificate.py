@@ -65,9 +65,7 @@ class NumpyPasses:
 
     def _enlarged(self, theta: Array, rounding: float) -> Array:
         products = self.products(theta)
-        return (
-            products if rounding == 0 else products + np.copysign(rounding * self.problem.design.norms(), products)
-        )
+        return products if rounding == 0 else products + np.copysign(rounding * self.problem.design.norms(), products)
 
     def alpha_needed(self, theta: Array, at_null: bool = False, rounding: float = 0.0) -> float:
         problem, correlation = self.problem, -self._enlarged(theta, rounding)

@@ -9,15 +9,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.problem.columns import (
     Columns,
     as_columns,
     as_rows,
+    column_norms,
     columns_of_rows,
     combined_exactly,
 )
 from blockgreedy.problem.passes import combine_some_columns, core_matrix, release_spare_memory, squared_norms
 from blockgreedy.problem.some_columns import SomeColumns
+from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
     from blockgreedy import _core
@@ -80,7 +83,7 @@ class Design:
         return np.asarray(self.columns.T @ theta, dtype=np.float64)
 
     def norms(self) -> NDArray[np.float64]:
-        return column_norms(self.columns)
+        return np.asarray(column_norms(self.columns))
 
     @property
     def is_of_rows(self) -> bool:
@@ -143,8 +146,13 @@ class Design:
             return self._some
 
 
+def design_of(X: Any, n_threads: int | None = None) -> Design | TiledColumns:
+    """Of what users hand over: any matrix, or one in tiles, which may be larger than memory."""
+    return TiledColumns(X, n_threads) if isinstance(X, TiledDesign) else Design(X, n_threads)
+
+
 def combined(
-    design: Design, features: NDArray[np.integer[Any]], w: NDArray[np.float64], intercept: float
+    design: Design | TiledColumns, features: NDArray[np.integer[Any]], w: NDArray[np.float64], intercept: float
 ) -> NDArray[np.float64]:
     """X[:, features] @ w + intercept in float64."""
     total, size = _sum_and_size(design, features, w)
@@ -155,7 +163,7 @@ def combined(
 
 
 def _sum_and_size(
-    design: Design, features: NDArray[np.integer[Any]], w: NDArray[np.float64]
+    design: Design | TiledColumns, features: NDArray[np.integer[Any]], w: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
     """X[:, features] @ w and Σ|w_j|‖x_j‖.
 

@@ -18,19 +18,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
-from blockgreedy.problem.design import Design, combined
+from blockgreedy.problem.design import Design, combined, design_of
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import ColumnUnits, Scaling
-from blockgreedy.problem.tiled_columns import TiledColumns
 
 Array = NDArray[np.float64]
 
@@ -126,9 +124,7 @@ class Problem:
         self.alpha = arguments.non_negative("alpha", alpha)
         self.l2 = arguments.non_negative("l2", l2)
         X, y, self.feature_names = arguments.named_design(X, y)
-        self.design: Design | TiledColumns = (
-            TiledColumns(X, self.n_threads) if isinstance(X, TiledDesign) else Design(X, self.n_threads)
-        )
+        self.design = design_of(X, self.n_threads)
         self.shares_design = False  # with other problems, which need other columns of it
         self.n_samples, self.n_features = self.design.shape
         given_y, self.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
@@ -153,11 +149,6 @@ class Problem:
     def X(self) -> Any:
         """The matrix as columns, canonical CSC or a Fortran-ordered array; made of rows when first asked for."""
         return self.design.columns
-
-    @property
-    def is_tiled(self) -> bool:
-        """Whether X lies in tiles, such as those of a store, and may be larger than memory."""
-        return self.design.is_tiled
 
     def __repr__(self) -> str:
         kind = "sparse" if self.design.is_sparse else "dense"
@@ -403,6 +394,6 @@ class Problem:
         null = self.null_model  # may rescale the columns
         inner = self.scaling.inner
         # on the core: scipy would copy a float32 matrix to float64 for this product
-        passes = NumpyPasses(inner) if self.is_tiled else CoreProblem(inner, resolve_threads(self.n_threads))
+        passes = NumpyPasses(inner) if inner.design.is_tiled else CoreProblem(inner, resolve_threads(self.n_threads))
         needed = passes.alpha_needed(self.scaling.dual_in(null.dual), at_null=True)
         return self.scaling.alpha_out(needed)

@@ -46,7 +46,9 @@ _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number
 class ColumnUnits:
     """Columns in the units of the inner problem; all problems on one matrix share them. Nothing in them changes."""
 
-    def __init__(self, design: Design | TiledColumns, centred: bool, exponents: NDArray[np.int32] | None = None) -> None:
+    def __init__(
+        self, design: Design | TiledColumns, centred: bool, exponents: NDArray[np.int32] | None = None
+    ) -> None:
         self._given, self._centred = design, centred
         self.exponents = exponents  # k_j, where a solver has asked for them
         self._design: Design | TiledColumns | None = None
@@ -55,9 +57,11 @@ class ColumnUnits:
     @cached_property
     def shifts(self) -> tuple[Features, Array]:
         """The columns that lie far from 0 beside their spread, and their means."""
-        if isinstance(self._given, TiledColumns) and self._centred:
+        if not self._centred:
+            return np.zeros(0, dtype=np.intp), np.zeros(0)
+        if isinstance(self._given, TiledColumns):
             return self._given.far_columns(_FAR)
-        features = _candidates(self._given) if self._centred else np.zeros(0, dtype=np.intp)
+        features = _candidates(self._given)
         chosen, means = [], []
         for j in features:
             column = as_dense(self._given.take(np.array([j])))[:, 0]

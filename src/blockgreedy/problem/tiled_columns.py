@@ -82,7 +82,9 @@ class TiledColumns:
         counts = np.zeros(len(places), dtype=np.int64)
         parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # column, row, value
         for r, c, rows, columns in self._groups():
-            wanted = order[np.searchsorted(places[order], columns.start) : np.searchsorted(places[order], columns.stop)]
+            wanted = order[
+                np.searchsorted(places[order], columns.start) : np.searchsorted(places[order], columns.stop)
+            ]
             if not len(wanted):
                 continue
             tile = self.tiles.tile(r, c)
@@ -150,4 +152,4 @@ class TiledColumns:
             return features.astype(np.int64)
         place_of = np.empty(self.shape[1], dtype=np.int64)
         place_of[self.tiles.features] = np.arange(self.shape[1])
-        return place_of[features]
+        return np.asarray(place_of[features])

@@ -88,5 +88,3 @@ def solve_together(
         worker.end()
     ranks.broadcast(solution)
     return solution
-
-

@@ -186,7 +186,7 @@ def solve(
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
-        if cluster is not None or problem.is_tiled:
+        if cluster is not None or problem.design.is_tiled:
             return solve_together(
                 problem,
                 Alone() if cluster is None else cluster,

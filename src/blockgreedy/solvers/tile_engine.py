@@ -149,9 +149,7 @@ class TileEngine(EngineBase):
         return np.asarray(self.worker.together("support")[0], dtype=np.int32)
 
     def counters(self) -> Counters:
-        return Counters(
-            self._solver.n_support, self._touched, self._touched, self.worker.shard.grid.shape[1]
-        )
+        return Counters(self._solver.n_support, self._touched, self._touched, self.worker.shard.grid.shape[1])
 
     def phase_seconds(self) -> dict[str, float]:
         return dict(self._seconds)

@@ -18,6 +18,7 @@ from blockgreedy.backends.tiles import tuning
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+
 @dataclass
 class WorkingPenalty:
     """The penalty of the working set's columns."""
@@ -100,7 +101,7 @@ class Model:
 
     @property
     def excess(self) -> float:
-        """How far |slope| exceeds its threshold at most, as a part of it: what scaling a dual point has to make up for."""
+        """How far |slope| exceeds its threshold at most, as a part of it: scaling a dual point costs so much."""
         penalised = self.penalty.l1 > 0
         over = np.abs(self.slope[penalised]) / self.penalty.l1[penalised] - 1
         return float(np.max(over, initial=0.0))
@@ -130,7 +131,10 @@ class Model:
         if size < 1 and linear + 0.5 * curvature <= 0.5 * (size * linear + 0.5 * size * size * curvature):
             size = 1.0
         self._move(self.z + size * step, size * bent, size * size * curvature)
-        self.kappa = max(tuning.KAPPA_MARGIN * curvature / float(np.sum(self.diagonal * step * step)), tuning.KAPPA_FADE * self.kappa)
+        self.kappa = max(
+            tuning.KAPPA_MARGIN * curvature / float(np.sum(self.diagonal * step * step)),
+            tuning.KAPPA_FADE * self.kappa,
+        )
 
     def _move(self, z: Array, bent: Array, curvature: float) -> None:
         self.change += float(self.slope @ (z - self.z)) + self._l1_change(z) + 0.5 * curvature

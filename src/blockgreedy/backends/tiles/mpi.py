@@ -13,7 +13,7 @@ _CHECKED = (1, 1_000, 100_000)  # lengths of all-reduces whose bits are compared
 
 
 class MpiRank:
-    """A communicator of mpi4py. Where an all-reduce does not give all ranks the same bits, rank 0's are sent round."""
+    """A communicator of mpi4py. Where all-reduces do not give all ranks the same bits, rank 0's are sent round."""
 
     def __init__(self, communicator: Any, are_equal: bool | None = None) -> None:
         self._to = communicator

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy import _core
-from blockgreedy.backends.tiles import tuning
 from blockgreedy.problem.losses import Loss
 
 Array = NDArray[np.float64]
@@ -21,7 +20,9 @@ class OwnRows:
         self._delta = float(getattr(loss, "delta", 1.0))
         self.predictions = np.zeros(len(y))
         self.theta = np.zeros(len(y))  # ω_i loss′
-        self.root = np.zeros(len(y), dtype=np.float32)  # √(ω_i curvature) of the quadratic that the next step minimises
+        self.root = np.zeros(
+            len(y), dtype=np.float32
+        )  # √(ω_i curvature) of the quadratic that the next step minimises
 
     def __len__(self) -> int:
         return len(self.y)

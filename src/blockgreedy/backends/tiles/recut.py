@@ -80,8 +80,11 @@ class Recut:
         told = [entrants.ids, entrants.unit, entrants.l2_unit, entrants.lower, entrants.upper, key]
         parts = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
         tables = [part.reshape(6, -1) for part in parts]
-        ids, *numbers, keys = (np.concatenate([table[k] for table in tables]) for k in range(6))
-        new = Entrants(ids.view(np.int64), *(part.view(np.float64) for part in numbers), keys)
+        ids, keys = (np.concatenate([table[k] for table in tables]) for k in (0, 5))
+        unit, l2_unit, lower, upper = (
+            np.concatenate([table[k] for table in tables]).view(np.float64) for k in range(1, 5)
+        )
+        new = Entrants(ids.view(np.int64), unit, l2_unit, lower, upper, keys)
         is_new = ~self._repeats(new) if merges else np.ones(len(ids), dtype=np.bool_)
         self.aliases = new.ids[~is_new]
         self.facts = self.facts + new.at(np.flatnonzero(is_new))
@@ -100,7 +103,7 @@ class Recut:
         is_first = first[np.ravel(group)] == np.arange(same.shape[1])
         # where a bound is finite, a copy can go on where its like has to stop
         unlimited = (np.isinf(new.lower) | (new.lower == 0)) & (np.isinf(new.upper) | (new.upper == 0))
-        return ~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited
+        return np.asarray(~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited)
 
     def chosen(self, places: NDArray[np.intp]) -> tuple[Any, Entrants]:
         """The columns at these places, and the facts; others are let go of when they outweigh them."""

@@ -76,18 +76,24 @@ def _tile_of(design: Any, rows: slice, columns: slice, features: NDArray[np.int6
     if not isinstance(design, TiledColumns):
         matrix = design.columns
         if shape != design.shape:
-            matrix = matrix[rows, columns]
-            matrix = matrix if sp.issparse(matrix) else np.asfortranarray(matrix)
-        if sp.issparse(matrix):
-            matrix.sort_indices()
+            matrix = _cut_out(matrix, rows, columns)
         whole = Piece(slice(0, shape[0]), slice(0, shape[1]), lambda: matrix)
         return Tile(shape, design.dtype, [whole], *nothing)
-    pieces = [piece for piece in _stored_pieces(design.tiles, rows, columns) if piece is not None]
+    pieces = _stored_pieces(design.tiles, rows, columns)
     _, here, there = np.intersect1d(features, design.moved, return_indices=True)
     if not len(here):
         return Tile(shape, design.dtype, pieces, *nothing)
     order = np.argsort(here)
     return Tile(shape, design.dtype, pieces, here[order], design.moved_columns(rows)[:, there[order]])
+
+
+def _cut_out(matrix: Any, rows: slice, columns: slice) -> Any:
+    cut = matrix[rows, columns]
+    if not sp.issparse(matrix):
+        return np.asfortranarray(cut)
+    counts = np.diff(cut.indptr)
+    cut.sort_indices()
+    return make_columns(cut.shape[0], counts, cut.indices.astype(np.int32, copy=False), cut.data)
 
 
 def _stored_pieces(tiles: TiledDesign, rows: slice, columns: slice) -> list[Piece]:

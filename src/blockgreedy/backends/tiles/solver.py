@@ -18,6 +18,7 @@ from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.dual import Candidate, DualPoint, Equalities
 from blockgreedy.backends.tiles.model import InterceptModel, Model, WorkingPenalty
 from blockgreedy.backends.tiles.recut import Entrants, Recut
+from blockgreedy.backends.tiles.selection import Selection, bins_that_fit
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.problem.columns import as_dense
 from blockgreedy.problem.passes import core_matrix
@@ -50,15 +51,6 @@ class _RowSums:
         return min(1.0, max(0.0, -self.along / self.scaled_square))
 
 
-def _bins(score: Array, wants: Mask, best: float) -> NDArray[np.int64]:
-    """Scores in classes, the best first; −1 for columns that do not want to enter."""
-    bins = np.full(len(score), -1, dtype=np.int64)
-    if best > 0:
-        depth = -2 * tuning.BINS_PER_OCTAVE * np.log2(score[wants] / best)
-        bins[wants] = np.minimum(depth, tuning.BINS - 1).astype(np.int64)
-    return bins
-
-
 class TileSolver:
     """A point of the problem, in this rank's columns and rows, and one outer iteration after the other."""
 
@@ -83,7 +75,7 @@ class TileSolver:
         """The unpenalised columns of all ranks: few, so every rank has its rows of them as dense columns."""
         shard, free = self.shard, self.shard.penalty.is_free & (self.norms > 0)
         self._equal_ids = np.zeros(0, dtype=np.int64)
-        if shard.over_columns(np.count_nonzero(free))[0] == 0:
+        if shard.over_columns(float(np.count_nonzero(free)))[0] == 0:
             return Equalities(shard, np.zeros((len(shard.rows), 0)), np.zeros(0), np.zeros(0))
         places, _ = self._enter(np.flatnonzero(free), np.zeros(len(free)))
         columns, facts = self._recut.chosen(places)
@@ -155,19 +147,18 @@ class TileSolver:
         shard, rows = self.shard, self.shard.rows
         self.n_iter += 1
         products = self._scan()
-        wants, score = self._scores(products)
-        candidate = self._candidate(rows.theta, products, self._theta.norm, self._theta.best_scale(self._is_lasso))
-        ratio, best = shard.largest(candidate.ratio, float(np.max(score, initial=0.0)))
-        candidate.scale_to(ratio)
-        bins = _bins(score, wants, best)
         support = (self.weights != 0) | self._forced
-        value = 0.0 if self._equalities.count else candidate.value
-        counts = np.append(np.bincount(bins[bins >= 0], minlength=tuning.BINS), np.count_nonzero(support))
-        sums = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts))
-        if not self._equalities.count and self.dual.take(candidate, float(sums[0])) and self.gap <= self.enough:
+        selection = Selection(shard.penalty, self.norms, products, ~support & ~self._is_alias)
+        candidate = self._candidate(rows.theta, products, self._theta.norm, self._theta.best_scale(self._is_lasso))
+        ratio, best = shard.largest(candidate.ratio, selection.best)
+        candidate.scale_to(ratio)
+        counts = np.append(selection.counts(best), np.count_nonzero(support)).astype(np.float64)
+        value = 0.0 if self._equalities.count else candidate.value  # θ itself keeps no equality
+        value, *counts = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts)).tolist()
+        if not self._equalities.count and self.dual.take(candidate, value) and self.gap <= self.enough:
             return True
-        allowed, truncated = self._cut(np.cumsum(sums[1:-1]), float(sums[-1]))
-        places, working = self._enter(np.flatnonzero(support | ((bins >= 0) & (bins < allowed))), products)
+        n_bins, truncated = bins_that_fit(np.array(counts[:-1]), counts[-1], self._distinct)
+        places, working = self._enter(np.flatnonzero(support | selection.chosen(n_bins)), products)
         model, columns = self._model(places, working)
         self._minimise(model, truncated)
         self._kappa = model.kappa
@@ -176,18 +167,18 @@ class TileSolver:
         along = columns.combine(direction)
         shift = 0.0 if self._intercept_model is None else self._intercept_model.step(direction)
         along += shift
-        candidate, curvature = rows.theta + rows.curvature * along, rows.curvature
+        predicted, curvature = rows.theta + rows.curvature * along, rows.curvature
         self.nonzeros_touched += columns.nonzeros_touched
         decrease = self._line_search(model, direction, along, shift)
         if decrease is None:
             self._effort, self._careful = min(tuning.MOST_EFFORT, 2 * self._effort), True
             self._kappa *= 2
-            self.prove(candidate, curvature)
+            self.prove(predicted, curvature)
             again, self._has_failed = not self._has_failed, True
             return again
         self._has_failed = False
         if -model.change <= tuning.PROOF_NEAR * self.enough:
-            self.prove(candidate, curvature)
+            self.prove(predicted, curvature)
         self._pace(decrease, truncated)
         return True
 
@@ -214,21 +205,6 @@ class TileSolver:
         found = self.shard.products(theta, due)
         self.nonzeros_touched += self.shard.tile.nonzeros_touched - before
         return found
-
-    def _scores(self, products: Array) -> tuple[Mask, Array]:
-        """Columns outside of the support that break their thresholds, and how much each could gain."""
-        penalty = self.shard.penalty
-        outwards = np.where(products > 0, penalty.lower < 0, penalty.upper > 0)
-        excess = np.abs(products) - penalty.l1
-        outside = (self.weights == 0) & ~self._forced & ~self._is_alias & (self.norms > 0)
-        wants = (excess > 0) & outwards & outside
-        return wants, np.divide(excess, self.norms, out=np.zeros(len(excess)), where=wants)
-
-    def _cut(self, totals: Array, n_support: float) -> tuple[int, bool]:
-        """How many bins of scores enter, and whether columns in others have to wait."""
-        room = tuning.SET_MARGIN * max(tuning.LEAST_SET, tuning.SET_GROWTH * n_support) - n_support
-        allowed = int(np.searchsorted(totals, max(room / self._distinct, totals[0]), side="right"))
-        return allowed, bool(allowed < tuning.BINS and totals[-1] > totals[allowed - 1])
 
     def _enter(self, own: NDArray[np.intp], products: Array) -> tuple[NDArray[np.intp], Array]:
         """Where the columns stand that all ranks chose, this one these, and their weights and products.
@@ -290,7 +266,7 @@ class TileSolver:
         if truncated:
             return
         for _ in range(tuning.ENDGAME_CYCLES):
-            # near the end the model is solved until the dual point that it predicts loses less than the gap by scaling
+            # near the end the model is solved until the dual point that it predicts loses little by scaling
             norm = float(np.sum(model.penalty.l1 * np.abs(model.z)))
             if -model.change > tuning.ENDGAME * self.enough or model.excess * norm <= self.enough:
                 return

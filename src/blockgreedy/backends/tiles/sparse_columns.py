@@ -92,7 +92,7 @@ def column_keys(columns: Any, first_row: int) -> NDArray[np.uint64]:
         mixed ^= mixed >> np.uint64(32)
         mixed *= columns.data.astype(np.float64).view(np.uint64) * _ODD | np.uint64(1)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return sums[columns.indptr[1:]] - sums[columns.indptr[:-1]]
+        return np.asarray(sums[columns.indptr[1:]] - sums[columns.indptr[:-1]])
 
 
 def packed(columns: Any) -> NDArray[np.uint8]:

@@ -66,12 +66,14 @@ class ThreadRank:
 
 def run_in_threads(size: int, work: Callable[[Communicator], Any]) -> list[Any]:
     """``work`` on every rank of a group of threads; what each returned."""
-    meeting, results, errors = _Meeting(size), [None] * size, [None] * size
+    meeting = _Meeting(size)
+    results: list[Any] = [None] * size
+    errors: list[BaseException | None] = [None] * size
 
     def run(rank: int) -> None:
         try:
             results[rank] = work(ThreadRank(meeting, rank))
-        except BaseException as error:  # noqa: BLE001  # raised again below, in the caller's thread
+        except BaseException as error:  # raised again below, in the caller's thread
             errors[rank] = error
             for group in (meeting, *meeting.groups.values()):
                 group.barrier.abort()
