@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,11 @@ from blockgreedy.solvers.tile_engine import TileEngine
 from blockgreedy.solvers.trace import Record
 
 if TYPE_CHECKING:
+    from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
 
 Array = NDArray[np.float64]
+Result = TypeVar("Result")
 
 
 def communicator_of(cluster: Any) -> Communicator:
@@ -56,6 +58,43 @@ def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> t
     return rows, columns
 
 
+class Gang:
+    """The ranks that solve a problem together: rank 0 leads, the others do the same."""
+
+    def __init__(self, cluster: Any, grid: tuple[int, int] | None, problem: Problem) -> None:
+        self._ranks = communicator_of(cluster)
+        self._shape = checked_grid(grid, problem, self._ranks.size)
+
+    def engine(
+        self,
+        problem: Problem,
+        *,
+        tol: float,
+        n_threads: int,
+        null: NullModel | None,
+        start: tuple[Array, float] | None = None,
+        least_alpha: float | None = None,
+        began: float | None = None,
+    ) -> TileEngine:
+        """On every rank, with the same arguments. ``least_alpha`` is what engines of a path are told."""
+        null, scaling = problem.null_model if null is None else null, problem.scaling
+        shard = shard_of(scaling.inner, scaling.null_in(null), Grid(self._ranks, *self._shape), n_threads)
+        return TileEngine(problem, TileWorker(shard, tol), null, start, began)
+
+    def run(self, engine: TileEngine, lead: Callable[[], Result]) -> Result:
+        """What ``lead`` returns on rank 0, where it moves the engine; on every rank."""
+        if self._ranks.rank > 0:
+            engine.worker.follow()
+            found: Result = self._ranks.broadcast(None)
+            return found
+        try:
+            result = lead()
+        finally:
+            engine.worker.end()
+        self._ranks.broadcast(result)
+        return result
+
+
 def solve_together(
     problem: Problem,
     cluster: Any,
@@ -70,21 +109,9 @@ def solve_together(
     began: float,
 ) -> Solution:
     """``solve`` on every rank of a cluster; all of them return the solution."""
-    ranks = communicator_of(cluster)
-    shape = checked_grid(grid, problem, ranks.size)
+    gang = Gang(cluster, grid, problem)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
-    scaling = problem.scaling
-    worker = TileWorker(shard_of(scaling.inner, scaling.null_in(null), Grid(ranks, *shape), n_threads), tol)
-    if not worker.shard.grid.leads:
-        worker.follow()
-        found: Solution = ranks.broadcast(None)
-        return found
-    engine = TileEngine(problem, worker, start, began)
+    engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)
     recorder = Recorder(engine, *trace, callback)
-    try:
-        solution = run_to_solution(problem, recorder, limits, tol=tol, began=began, partition=None)
-    finally:
-        worker.end()
-    ranks.broadcast(solution)
-    return solution
+    return gang.run(engine, lambda: run_to_solution(problem, recorder, limits, tol=tol, began=began, partition=None))

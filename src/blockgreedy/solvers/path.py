@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
 from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.cluster import Gang
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
 from blockgreedy.solvers.solve import ENGINES
 from blockgreedy.solvers.walk import Walk
+
+if TYPE_CHECKING:
+    from blockgreedy.solvers.tile_engine import TileEngine
 
 Array = NDArray[np.float64]
 
@@ -42,6 +48,8 @@ def solve_path(
     n_threads: int | None = None,
     keep_duals: bool = False,
     callback: Callable[[PathPoint], bool | None] | None = None,
+    cluster: Any = None,
+    grid: tuple[int, int] | None = None,
 ) -> SolutionPath:
     """Solve a problem for a decreasing sequence of alphas, each with a duality gap as a proof of its accuracy.
 
@@ -72,6 +80,8 @@ def solve_path(
         Keep the dual point of each alpha, to check the gaps with ``problem.duality_gap``.
     callback : callable, optional
         Called with each PathPoint; returning True ends the path.
+    cluster, grid : optional
+        Who solves it together, as in ``solve``.
 
     Returns
     -------
@@ -89,22 +99,45 @@ def solve_path(
         max_nonzeros = whole("max_nonzeros", max_nonzeros, 0)
     ratio = 1.0 if l1_ratio is None else check_ratio(l1_ratio, problem.l2, alphas)
     began = time.perf_counter()
-    grid = _grid(problem, alphas, n_alphas, eps, ratio)
+    descending = _grid(problem, alphas, n_alphas, eps, ratio)
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
+    is_shared = cluster is not None or problem.design.is_tiled
+    gang = Gang(Alone() if cluster is None else cluster, grid, problem) if is_shared else None
+    make = ENGINES["auto"] if gang is None else gang.engine
     walk = Walk(
-        problem, grid, ratio, ENGINES["auto"], tol=float(tol), max_iter=max_iter, deadline=deadline, n_threads=threads
+        problem, descending, ratio, make, tol=float(tol), max_iter=max_iter, deadline=deadline, n_threads=threads
     )
-    null_loss = walk.null_loss
+
+    def is_last(points: list[PathPoint]) -> bool:
+        is_large = max_nonzeros is not None and len(points[-1].values) > max_nonzeros
+        return is_large or (early_stop and _is_explained(points, walk.null_loss))
+
+    def follow() -> tuple[list[PathPoint], str]:
+        return _points(walk, descending, keep_duals, is_last, callback)
+
+    points, ended = follow() if gang is None else gang.run(cast("TileEngine", walk.engine), follow)
+    others = [point.status for point in points if point.status != "converged"]
+    status = ended if ended == "interrupted" else others[0] if others else ended or "converged"
+    text = path_message(status, points, len(descending))
+    return SolutionPath(problem, points, walk.null_loss, status, text, time.perf_counter() - began)
+
+
+def _points(
+    walk: Walk,
+    alphas: Array,
+    keep_duals: bool,
+    is_last: Callable[[list[PathPoint]], bool],
+    callback: Callable[[PathPoint], bool | None] | None,
+) -> tuple[list[PathPoint], str]:
+    """The points of the path, and why it ended before its last alpha, if it did."""
     points: list[PathPoint] = []
     ended = ""
-    for alpha in grid:
+    for alpha in alphas:
         point = walk.to(float(alpha), keep_duals)
         points.append(point)
         if point.status in ("interrupted", "max_seconds"):
             ended = point.status
-        elif (max_nonzeros is not None and len(point.values) > max_nonzeros) or (
-            early_stop and _is_explained(points, null_loss)
-        ):
+        elif is_last(points):
             ended = "stopped"
         if callback is not None:
             try:
@@ -113,10 +146,7 @@ def solve_path(
                 ended = "interrupted"
         if ended:
             break
-    others = [point.status for point in points if point.status != "converged"]
-    status = ended if ended == "interrupted" else others[0] if others else ended or "converged"
-    text = path_message(status, points, len(grid))
-    return SolutionPath(problem, points, null_loss, status, text, time.perf_counter() - began)
+    return points, ended
 
 
 def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:

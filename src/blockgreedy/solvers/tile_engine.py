@@ -15,6 +15,7 @@ from blockgreedy.solvers.interrupt import Deferred
 if TYPE_CHECKING:
     from blockgreedy.backends.tiles.worker import TileWorker
     from blockgreedy.base.names import Status
+    from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -25,9 +26,14 @@ class TileEngine(EngineBase):
     """What leads the workers of all ranks through a run. Ctrl-C is heard between iterations: ranks stay in step."""
 
     def __init__(
-        self, problem: Problem, worker: TileWorker, start: tuple[Array, float] | None, began: float | None = None
+        self,
+        problem: Problem,
+        worker: TileWorker,
+        null: NullModel,
+        start: tuple[Array, float] | None,
+        began: float | None = None,
     ) -> None:
-        self.problem, self.worker, self.given = problem, worker, start
+        self.problem, self.worker, self.null, self.given = problem, worker, null, start
         self.scaling = self.here = problem.scaling
         self._began = time.perf_counter() if began is None else began
         self._solver = worker.solver
@@ -67,7 +73,7 @@ class TileEngine(EngineBase):
         return self._solver.gap <= share * self._solver.enough
 
     def start(self) -> bool:
-        null = self.scaling.null_in(self.problem.null_model)
+        null = self.scaling.null_in(self.null)
         with Deferred() as ctrl_c:
             if self.given is not None:
                 coef, intercept = self.given

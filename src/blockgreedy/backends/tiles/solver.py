@@ -131,12 +131,13 @@ class TileSolver:
 
     def lower_alpha(self, alpha: float, l2: float) -> None:
         """Goes on with the same weights at another alpha and l2."""
-        shard, had_l2 = self.shard, self._has_l2
-        shard.penalty.move_to(alpha, l2)
-        self._has_l2 = l2 > 0
-        if self._has_l2 != had_l2:
+        shard, before = self.shard, self.shard.penalty.l1
+        if (l2 > 0) != self._has_l2:
             raise ValueError("l2 must stay 0, or above 0, along a path")
-        self._start_anew()
+        shard.penalty.move_to(alpha, l2)
+        self._slack += shard.penalty.l1 - before  # what is known of columns still holds
+        self._forced, self._careful, self._effort = self._always, True, 1
+        self._last_decrease, self._was_truncated, self._has_failed = np.inf, True, False
         self.dual.forget()
         self.objective, self.penalty_value = self.evaluate(shard.rows.predictions)
 
