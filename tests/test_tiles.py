@@ -1,156 +1,202 @@
-"""Dense columns that are fewer than the rows: sweeps go by tiles, straight from the matrix where they can."""
+"""The tile solver: every loss, option and grid against the single-machine solver, by ranks that are threads."""
 
-from __future__ import annotations
-
-import gc
-import weakref
+import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.problem.design import Design, combined
-from blockgreedy.problem.losses import LOSSES as LOSS_TYPES
-from blockgreedy.problem.passes import copied_columns
-from conftest import LOSSES
+from blockgreedy.backends.tiles.communicator import Alone
+from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.share import shard_of
+from blockgreedy.backends.tiles.solver import TileSolver
+from blockgreedy.backends.tiles.threads import run_in_threads
+from blockgreedy.data import Dataset
+from blockgreedy.data.conversion import convert
+
+GRIDS = [(1, 1), (1, 2), (2, 1), (2, 2), (4, 1)]
+LOSSES = ["squared", "logistic", "squared_hinge", "huber"]
+OPTIONS = {
+    "plain": {},
+    "intercept": {"fit_intercept": True},
+    "weights": {"fit_intercept": True, "sample_weight": "some"},
+    "offset": {"offset": "some"},
+    "units": {"penalty_weights": "some", "fit_intercept": True},
+    "l2": {"l2": 1e-2},
+    "positive": {"positive": True, "fit_intercept": True},
+    "bounds": {"lower": -0.05, "upper": 0.1},
+    "standardize": {"standardize": True, "fit_intercept": True},
+}
 
 
-def problem_of(loss="squared", n=3000, p=400, ratio=0.01, dtype=np.float64, shift=0.0, **options):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p))
-    for j in range(1, p):
-        X[:, j] = 0.6 * X[:, j - 1] + 0.8 * X[:, j]
-    t = X[:, ::4] @ rng.choice([-1.0, 1.0], len(range(0, p, 4))) + 5 * rng.standard_normal(n)
-    y = np.where(t > 0, 1.0, -1.0) if LOSS_TYPES[loss].is_classifier else t / np.std(t)
-    if options.pop("weighted", False):
-        options["sample_weight"] = rng.gamma(1.0, size=n)
-    X = np.asfortranarray(X + shift, dtype=dtype)
+def made(loss, options, seed=0, n=120, p=90):
+    random = np.random.default_rng(seed)
+    X = sp.random(n, p, density=0.15, random_state=seed, format="csc")
+    X = sp.csc_array(sp.hstack([X, X[:, :5]]))  # columns that repeat others
+    y = random.standard_normal(n) + X[:, :3].sum(axis=1)
+    if loss in ("logistic", "squared_hinge"):
+        y = np.where(y > np.median(y), 1, 0)
+    options = dict(options)
+    if options.get("sample_weight") == "some":
+        options["sample_weight"] = random.integers(0, 3, n)
+    if options.get("offset") == "some":
+        options["offset"] = 0.3 * random.standard_normal(n)
+    if options.get("penalty_weights") == "some":
+        u = random.random(X.shape[1]) + 0.2
+        u[3], u[7] = 0, np.inf
+        options["penalty_weights"] = u
     problem = bg.Problem(X, y, loss=loss, alpha=1.0, **options)
-    return problem.with_alpha(ratio * problem.alpha_max)
+    return problem.with_alpha(0.05 * problem.alpha_max)
+
+
+def solve_on(grid, problem, **settings):
+    size = grid[0] * grid[1]
+    return run_in_threads(size, lambda ranks: bg.solve(problem, cluster=ranks, grid=grid, n_threads=1, **settings))
+
+
+def assert_same_optimum(problem, solution, tol):
+    best = bg.solve(problem, tol=1e-10)
+    scale = problem.null_model.objective
+    objective, gap = problem.objective_and_gap(solution.coef, solution.intercept, solution.dual)
+    assert solution.status == "converged"
+    assert abs(solution.objective - best.objective) <= 1e-8 * scale
+    assert abs(objective - solution.objective) <= 1e-12 * scale
+    assert gap <= solution.gap + 1e-12 * scale
+    assert gap <= (1 + 1e-6) * tol * scale + 1e-12 * scale
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_every_loss_and_option_has_the_same_optimum_on_every_grid(loss, options):
+    problem = made(loss, OPTIONS[options], seed=len(options))
+    for grid in GRIDS:
+        for solution in solve_on(grid, problem, tol=1e-9):
+            assert_same_optimum(problem, solution, 1e-9)
+
+
+def test_dense_and_float32_columns():
+    random = np.random.default_rng(3)
+    for X in (random.standard_normal((60, 25)), sp.random(80, 40, density=0.3, random_state=1).astype(np.float32)):
+        problem = bg.Problem(X, random.standard_normal(X.shape[0]), alpha=1.0, fit_intercept=True)
+        problem = problem.with_alpha(0.03 * problem.alpha_max)
+        for grid in ((1, 1), (2, 2)):
+            assert_same_optimum(problem, solve_on(grid, problem, tol=1e-9)[0], 1e-9)
+
+
+def test_a_start_is_used_and_a_bad_one_is_not():
+    problem = made("logistic", {"fit_intercept": True})
+    best = bg.solve(problem, tol=1e-9)
+    near = solve_on((2, 1), problem, coef_init=best.coef, intercept_init=best.intercept, tol=1e-6)[0]
+    far = solve_on((2, 1), problem, coef_init=np.full(problem.n_features, 1e3), intercept_init=0.0, tol=1e-6)[0]
+    assert near.n_iter <= 2
+    assert_same_optimum(problem, far, 1e-6)
+
+
+def test_results_are_the_same_bits_on_every_rank_and_for_any_number_of_threads():
+    data = bg.data.text_like(3000, 2000, 40.0, seed=1)
+    problem = bg.Problem(data, loss="logistic", alpha=1.0, fit_intercept=True)
+    problem = problem.with_alpha(0.01 * problem.alpha_max)
+    found = [
+        run_in_threads(2, lambda ranks, t=threads: bg.solve(problem, cluster=ranks, grid=(2, 1), n_threads=t))
+        for threads in (1, 2, 3, 1)
+    ]
+    first = found[0][0]
+    for solution in itertools.chain(*found):
+        assert np.array_equal(solution.coef, first.coef)
+        assert np.array_equal(solution.dual, first.dual)
+        assert solution.intercept == first.intercept
+
+
+def solver_on(ranks, problem, grid, tol=1e-4):
+    shard = shard_of(problem, problem.null_model, Grid(ranks, *grid), 1)
+    solver, null = TileSolver(shard, tol), problem.null_model
+    own = slice(shard.first, shard.first + shard.tile.n_features)
+    solver.start(null.full_coef(problem.n_features)[own], null.intercept)
+    while solver.gap > solver.enough and solver.n_iter < 40:
+        solver.step()
+    return solver
+
+
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"fit_intercept": True, "shift": 3.0}, {"weighted": True, "fit_intercept": True}, {"l2": 0.1}],
-    ids=str,
+    ("ratio", "most_steps", "most_products"), [(0.1, 8, 250), (0.01, 12, 250), (0.001, 16, 1000)]
 )
-def test_tiles_reach_the_minimum_that_blocks_reach(loss, dtype, options):
-    problem = problem_of(loss, n=1200, p=150, dtype=dtype, **options)
-    tiled = bg.solve(problem, tol=1e-8)
-    plain = bg.solve(problem, tol=1e-8, n_blocks=1)
-    f_null = problem.null_model.objective
-    assert tiled.status == plain.status == "converged"
-    assert problem.duality_gap(tiled.coef, tiled.intercept, dual=tiled.dual) <= 1.001e-8 * f_null
-    assert tiled.objective == pytest.approx(plain.objective, abs=2e-8 * f_null)
+def test_messages_are_few(ratio, most_steps, most_products):
+    data = bg.data.text_like(4000, 5000, 40.0, seed=2)
+    problem = bg.Problem(data, loss="logistic", alpha=1.0, fit_intercept=True)
+    problem = problem.with_alpha(ratio * problem.alpha_max)
+    solver = run_in_threads(4, lambda ranks: solver_on(ranks, problem, (2, 2)))[0]
+    traffic = solver.shard.grid.traffic
+    assert solver.n_iter <= most_steps
+    assert solver.n_products <= most_products
+    assert traffic.n_rounds <= solver.n_products + 12 * solver.n_iter + 12  # the last for the set-up
+    # products carry the working set, at most 4 bytes a column there and back
+    assert traffic.by_purpose["products"][0] == solver.n_products
 
 
-@pytest.mark.parametrize("ratio", [0.01, 0.001])
-def test_where_nearly_all_columns_matter_one_subproblem_of_the_squared_loss_is_the_problem(ratio):
-    problem = problem_of(ratio=ratio, dtype=np.float32)
-    solution = bg.solve(problem, tol=1e-2)
-    assert solution.status == "converged"
-    assert solution.n_iter == 1
-    assert solution.trace.records[-1].nonzeros_touched < 30 * problem.design.size
+def test_a_store_is_solved_like_the_matrix_it_was_made_of(tmp_path):
+    data = bg.data.text_like(900, 700, 20.0, seed=4)
+    order = np.random.default_rng(0).integers(0, 3, 700).astype(np.int32)
+    partition = bg.Partition.from_labels(order) if hasattr(bg.Partition, "from_labels") else None
+    settings = {"partition": partition} if partition is not None else {"column_groups": 3}
+    store = convert(Dataset(data.X, data.y), tmp_path / "a.store", row_groups=4, **settings)
+    known = bg.Problem(data.X, data.y, loss="logistic", alpha=1.0, fit_intercept=True)
+    stored = bg.Problem(store, loss="logistic", alpha=1.0, fit_intercept=True)
+    assert stored.alpha_max == pytest.approx(known.alpha_max, rel=1e-12)
+    known, stored = known.with_alpha(0.02 * known.alpha_max), stored.with_alpha(0.02 * known.alpha_max)
+    for solution in (bg.solve(stored, tol=1e-9), *(solve_on(grid, stored, tol=1e-9)[0] for grid in GRIDS)):
+        assert_same_optimum(known, solution, 1e-9)
+    assert stored.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1e-8 * known.null_model.objective
 
 
-def test_slowly_converging_sweeps_give_way_to_a_gram_matrix():
-    """Columns that are all nearly the same: hundreds of sweeps would be needed."""
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((4000, 1)) + 0.05 * rng.standard_normal((4000, 300))
-    y = X[:, :50] @ rng.standard_normal(50) + 0.1 * rng.standard_normal(4000)
-    problem = bg.Problem(np.asfortranarray(X, dtype=np.float32), y, alpha=1.0)
-    problem = problem.with_alpha(1e-4 * problem.alpha_max)
-    solution = bg.solve(problem, tol=1e-6)
-    assert solution.status == "converged"
-    assert solution.trace.records[-1].nonzeros_touched < 150 * problem.design.size
+def test_columns_far_from_zero_do_not_lose_the_proof(tmp_path):
+    random = np.random.default_rng(5)
+    n = 400
+    stamps = 1.6e9 + 1e4 * random.standard_normal(n)
+    X = np.column_stack([stamps, 2000.0 + random.integers(0, 20, n), random.standard_normal((n, 6))])
+    y = (stamps - 1.6e9) / 1e4 + X[:, 2] + 0.1 * random.standard_normal(n)
+    problem = bg.Problem(X, y, alpha=1e-3, fit_intercept=True, standardize=False)
+    store = convert(Dataset(sp.csc_array(X), y), tmp_path / "far.store", row_groups=2, column_groups=2)
+    for made_of in (problem, bg.Problem(store, alpha=1e-3, fit_intercept=True)):
+        for grid in ((1, 1), (2, 2)):
+            assert_same_optimum(problem, solve_on(grid, made_of, tol=1e-7)[0], 1e-7)
 
 
-@pytest.mark.threads
-@pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_threads_do_not_change_a_bit(loss, dtype):
-    problem = problem_of(loss, n=9000, p=300, dtype=dtype, fit_intercept=True)
-    first = bg.solve(problem, tol=1e-6, n_threads=1)
-    for n_threads in (2, 3):
-        assert np.array_equal(bg.solve(problem, tol=1e-6, n_threads=n_threads).coef, first.coef)
+def test_paths_go_down_the_alphas_together():
+    problem = made("logistic", {"fit_intercept": True})
+    alone = bg.solve_path(problem, n_alphas=12, tol=1e-7)
+    for found in run_in_threads(4, lambda ranks: bg.solve_path(problem, n_alphas=12, tol=1e-7, cluster=ranks)):
+        assert found.status == "converged"
+        for ours, theirs in zip(found.points, alone.points, strict=True):
+            assert ours.objective == pytest.approx(theirs.objective, abs=2e-7 * problem.null_model.objective)
 
 
-def test_copies_of_a_column_get_one_weight_though_none_of_them_violates_at_first():
-    problem = problem_of(ratio=0.003, dtype=np.float32)
-    X = np.asfortranarray(np.column_stack([problem.X, problem.X[:, :40], -problem.X[:, 40:80]]))
-    doubled = bg.Problem(X, problem.y, alpha=problem.alpha)
-    solution = bg.solve(doubled, tol=1e-6)
-    assert solution.status == "converged"
-    assert not np.any(solution.coef[400:])
+def test_limits_and_callbacks_end_a_run_on_all_ranks():
+    problem = made("squared", {})
+    assert {s.status for s in solve_on((2, 2), problem, tol=1e-12, max_iter=1)} == {"max_iter"}
+    assert {s.status for s in solve_on((2, 1), problem, tol=1e-12, max_seconds=1e-9)} == {"max_seconds"}
+    assert {s.status for s in solve_on((2, 1), problem, tol=1e-12, callback=lambda _: True)} == {"interrupted"}
 
 
-@pytest.mark.threads
-@pytest.mark.parametrize("shape", [(1, 1), (3, 500), (500, 3), (257, 131), (1000, 64)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_copied_to_columns(shape, dtype):
-    rows = np.random.default_rng(0).standard_normal(shape).astype(dtype)
-    for n_threads in (1, 3):
-        columns = copied_columns(rows, n_threads)
-        assert columns.flags.f_contiguous
-        assert np.array_equal(columns, rows)
+def test_bad_clusters_and_grids_are_refused():
+    problem = made("squared", {})
+    with pytest.raises(TypeError, match="cluster=3 is not known"):
+        bg.solve(problem, cluster=3)
+    with pytest.raises(ValueError, match="needs 6 ranks; the cluster has 1"):
+        bg.solve(problem, cluster=Alone(), grid=(2, 3))
+    with pytest.raises(ValueError, match="two whole numbers"):
+        bg.solve(problem, cluster=Alone(), grid=(2,))
+    with pytest.raises(ValueError, match="'auto'"):
+        bg.solve(problem, "thread-greedy", cluster=Alone())
 
 
-def test_arrays_in_c_order_give_the_same_bits_and_are_not_changed():
-    problem = problem_of(n=700, p=60)
-    rows = np.ascontiguousarray(problem.X)
-    before = rows.copy()
-    ours = bg.solve(bg.Problem(rows, problem.y, alpha=problem.alpha))
-    assert np.array_equal(ours.coef, bg.solve(problem).coef)
-    assert np.array_equal(rows, before)
-    for other in (rows[::2], rows[:, ::2], np.asarray(rows, dtype=">f8")):
-        made = bg.Problem(other, problem.y[: len(other)], alpha=0.1).X
-        assert made.flags.f_contiguous
-        assert np.array_equal(made, other)
+def test_an_error_on_one_rank_ends_all():
+    problem = made("squared", {})
 
+    def work(ranks):
+        if ranks.rank == 1:
+            raise RuntimeError("lost")
+        return bg.solve(problem, cluster=ranks)
 
-def test_predictions_by_parts_are_those_of_the_whole():
-    rng = np.random.default_rng(0)
-    X, w = np.asfortranarray(rng.standard_normal((300, 2000)).astype(np.float32)), rng.standard_normal(1000)
-    features = np.arange(0, 2000, 2)
-    own = X[:, features].astype(np.float64)
-    assert combined(Design.of(X), features, w, 0.5) == pytest.approx(own @ w + 0.5, rel=1e-12, abs=1e-11)
-
-
-def test_predictions_of_columns_that_cancel_keep_their_digits():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(300)
-    X = np.asfortranarray(np.column_stack([x, x, rng.standard_normal(300)]))
-    found = combined(Design.of(X), np.arange(3), np.array([1e12, -1e12, 1e-4]), 0.0)
-    np.testing.assert_array_equal(found, 1e-4 * X[:, 2])
-
-
-@pytest.mark.parametrize("far", [0.0, 1000.0])
-def test_a_solved_problem_leaves_memory_at_once(far):
-    """Not when Python next looks for circles: X may be most of the memory."""
-    rng = np.random.default_rng(0)
-    X = np.asfortranarray(rng.standard_normal((200, 10)) + far)
-    gc.collect()
-    gc.disable()
-    try:
-        problem = bg.Problem(X, X[:, 0] + far, alpha=0.01, fit_intercept=True)
-        bg.solve(problem)
-        bg.solve(problem.with_alpha(0.005))
-        alive = weakref.ref(problem), weakref.ref(problem.design)
-        del problem
-        assert [it() for it in alive] == [None, None]
-    finally:
-        gc.enable()
-
-
-def test_the_inner_problem_judges_points_as_the_problem_does():
-    """Columns of very different sizes are rescaled; penalty weights and bounds of the inner problem with them."""
-    rng = np.random.default_rng(0)
-    X = np.asfortranarray(rng.standard_normal((50, 4)) * [1e9, 1.0, 1e-9, 1e3])
-    problem = bg.Problem(X, rng.standard_normal(50), alpha=0.1, lower=-1.0)
-    problem.rescale_columns()
-    w = np.array([1e-10, 0.5, -0.5, 1e-4])
-    inner = problem.scaling.inner
-    assert inner is not problem
-    assert inner.objective(problem.scaling.coef_in(w)) == pytest.approx(problem.objective(w), rel=1e-12)
+    with pytest.raises(RuntimeError, match="lost"):
+        run_in_threads(2, work)

@@ -172,6 +172,7 @@ def solve(
     max_iter = None if max_iter is None else index(max_iter)
     seed = seed_of("seed", seed)
     one_of("method", method, METHODS)
+    _check_cluster(method, cluster, grid)
     began = time.perf_counter()
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
@@ -229,6 +230,13 @@ def solve(
     every_iters = None if trace_iters is None else index(trace_iters)
     recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
     return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
+
+
+def _check_cluster(method: str, cluster: Any, grid: tuple[int, int] | None) -> None:
+    if cluster is not None and method != "auto":
+        raise ValueError(f"cluster=… needs method='auto'; method={method!r} runs on one machine")
+    if cluster is None and grid is not None:
+        raise ValueError(f"grid={shown(grid)} needs cluster=…, whose ranks it arranges")
 
 
 def _family_options(

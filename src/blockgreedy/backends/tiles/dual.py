@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,32 +48,36 @@ class Equalities:
 
     def bounded_part(self, theta: Array) -> float:
         """What the bounded sides take from the dual value."""
-        if not self.count:
+        if not np.any(np.isfinite(self._lower) | np.isfinite(self._upper)):
             return 0.0
         v = -self._shard.over_rows(*(self._columns.T @ theta)) * self.norms
         bound = np.where(v > 0, self._upper, -self._lower)
         return float(np.sum(np.abs(v) * np.where(np.isinf(bound), 0.0, bound)))
 
-    def moved_onto(self, theta: Array, curvature: Array) -> tuple[Array, Array] | None:
+    def moved_onto(
+        self, theta: Array, curvature: Array, measure: Callable[[Array], tuple[float, ...]]
+    ) -> tuple[Array, Array, Array] | None:
         """The θ of the domain that keeps the constraints and is near in the metric of the curvatures.
 
-        With what rounding leaves of their products; None where they cannot be kept.
+        With what rounding leaves of their products, and sums over all rows of what ``measure`` says of it, the first
+        of which is ‖θ‖²: they travel together. None where the constraints cannot be kept.
         """
         rows, theta = self._shard.rows, self._shard.rows.into_domain(theta)
         if not self.count:
-            return theta, np.zeros(0)
+            return theta, np.zeros(0), self._shard.over_rows(*measure(theta))
         best, best_error = None, _FEASIBLE
         for floor, most in _ATTEMPTS:
             metric, moved = np.maximum(curvature, floor * rows.weights * rows.loss.curvature_bound), theta
             before, active = np.inf, np.isinf(self._lower) & np.isinf(self._upper)
             for _ in range(most):
-                products, hessian, norm = self._sums(moved, metric)
+                products, hessian, measured = self._sums(moved, metric, measure)
+                norm = float(np.sqrt(measured[0]))
                 broken = self._broken(products)
                 is_new = (np.abs(broken) > _SETTLED * norm) & ~active
                 active = active | is_new  # found broken, a constraint is an equality from here on
                 error = float(np.linalg.norm(broken)) / norm if norm > 0 else 0.0
                 if error <= best_error:
-                    best, best_error = (moved, broken * self.norms), error
+                    best, best_error = (moved, broken * self.norms, measured), error
                 if error <= _SETTLED or (error >= before and not np.any(is_new)):
                     break
                 before = error
@@ -84,14 +89,16 @@ class Equalities:
                 return best
         return None
 
-    def _sums(self, theta: Array, metric: Array) -> tuple[Array, Array, float]:
-        """columnsᵀθ, columnsᵀ metric columns over the rows that are not at the end of the domain, and ‖θ‖."""
+    def _sums(
+        self, theta: Array, metric: Array, measure: Callable[[Array], tuple[float, ...]]
+    ) -> tuple[Array, Array, Array]:
+        """columnsᵀθ, columnsᵀ metric columns over rows that are not at the end of the domain, and what is asked."""
         k, free = self.count, self._shard.rows.inside_domain(theta)
         weighted = (metric * free)[:, None] * self._columns
         sums = self._shard.over_rows(
-            *(self._columns.T @ theta), *(self._columns.T @ weighted).ravel(), float(np.sum(theta * theta))
+            *(self._columns.T @ theta), *(self._columns.T @ weighted).ravel(), *measure(theta)
         )
-        return sums[:k], sums[k:-1].reshape(k, k), float(np.sqrt(sums[-1]))
+        return sums[:k], sums[k : k + k * k].reshape(k, k), sums[k + k * k :]
 
 
 @dataclass

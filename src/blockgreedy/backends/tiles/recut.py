@@ -56,7 +56,6 @@ class Recut:
         """``row_cuts`` divide the rows of the row group among its ranks; ``first_row`` is the group's."""
         self._grid, self._tile, self._row_cuts, self._first_row = grid, tile, row_cuts, first_row
         self.facts = Entrants.none()
-        self.aliases = np.zeros(0, dtype=np.int64)  # among those that were added last
         empty = np.zeros(0, np.int32)
         self._columns = make_columns(n_own_rows, empty, empty, np.zeros(0, tile.dtype))
 
@@ -69,31 +68,47 @@ class Recut:
         held = self.facts.ids[places] == ids if len(order) else np.zeros(len(ids), np.bool_)
         return places, held
 
-    def add(self, entrants: Entrants, own: Features, merges: bool) -> None:
-        """``entrants``: of this rank's columns, those that nobody holds yet; ``own`` their numbers in the tile.
+    def enter(
+        self, own: Features, facts: Entrants, numbers: Array, merges: bool
+    ) -> tuple[NDArray[np.intp], Array, NDArray[np.int64]]:
+        """Where the columns stand that all ranks chose, their numbers, and those that turned out to repeat others.
 
-        Columns that equal one that is held, or one before them, and have the same penalty, become its aliases: they
-        are not held, and do not travel. Not with l2, where copies share a weight (``merges``).
+        ``own``: the columns of the tile that this rank chose, ``facts`` what is to be known of them (but their keys),
+        and ``numbers`` two numbers of each, which change. Columns that nobody holds are sent round, unless they equal
+        one that is held, or one before them, and have the same penalty: they do not enter. Not with l2, where copies
+        share a weight (``merges``).
         """
-        columns = self._tile.take(own)
-        key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys")
-        told = [entrants.ids, entrants.unit, entrants.l2_unit, entrants.lower, entrants.upper, key]
-        parts = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
-        tables = [part.reshape(6, -1) for part in parts]
-        ids, keys = (np.concatenate([table[k] for table in tables]) for k in (0, 5))
-        unit, l2_unit, lower, upper = (
-            np.concatenate([table[k] for table in tables]).view(np.float64) for k in range(1, 5)
-        )
-        new = Entrants(ids.view(np.int64), unit, l2_unit, lower, upper, keys)
-        is_new = ~self._repeats(new) if merges else np.ones(len(ids), dtype=np.bool_)
-        self.aliases = new.ids[~is_new]
-        self.facts = self.facts + new.at(np.flatnonzero(is_new))
-        mine = np.isin(entrants.ids, self.aliases, invert=True)
-        columns = columns if np.all(mine) else take_columns(columns, np.flatnonzero(mine))
+        is_new = ~self.places(facts.ids)[1]
+        columns = self._tile.take(own[is_new])
+        new = facts.at(np.flatnonzero(is_new))
+        key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys") if len(new.ids) else new.key
+        told = [np.array([len(own)]), facts.ids, *numbers, new.unit, new.l2_unit, new.lower, new.upper, key]
+        parcels = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
+        opened = [_opened(parcel) for parcel in parcels]
+        ids = np.concatenate([part[0] for part in opened])
+        everybodys = np.concatenate([part[1] for part in opened], axis=1)
+        held = self.places(ids)[1]
+        aliases = np.zeros(0, dtype=np.int64)
+        if not np.all(held):
+            told_of = np.concatenate([part[2] for part in opened], axis=1)
+            unit, l2_unit, lower, upper = told_of[:4].view(np.float64)
+            entrants = Entrants(ids[~held], unit, l2_unit, lower, upper, told_of[4])
+            aliases = self._add(entrants, columns, new.ids, merges)
+        places, held = self.places(ids)
+        return places[held], everybodys[:, held], aliases
+
+    def _add(self, entrants: Entrants, columns: Any, own: NDArray[np.int64], merges: bool) -> NDArray[np.int64]:
+        """Takes new columns of all ranks, of which this one has ``own``; returns those that repeat others."""
+        is_new = ~self._repeats(entrants) if merges else np.ones(len(entrants.ids), dtype=np.bool_)
+        aliases = entrants.ids[~is_new]
+        self.facts = self.facts + entrants.at(np.flatnonzero(is_new))
+        travel = np.isin(own, aliases, invert=True)
+        columns = columns if np.all(travel) else take_columns(columns, np.flatnonzero(travel))
         sent = [packed(piece) for piece in cut_rows(columns, self._row_cuts)]
         n = self._columns.shape[0]
         found = [unpacked(part, n, columns.dtype) for part in self._grid.beside.exchange(sent, "columns")]
         self._columns = join_columns(n, [self._columns, *found])
+        return aliases
 
     def _repeats(self, new: Entrants) -> NDArray[np.bool_]:
         """Which columns equal one before them."""
@@ -112,3 +127,10 @@ class Recut:
         if len(self.facts.ids) > tuning.KEPT_COLUMNS * len(places) + tuning.KEPT_AT_LEAST:
             self._columns, self.facts = columns, facts
         return columns, facts
+
+
+def _opened(parcel: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Array, NDArray[np.uint64]]:
+    """Ids, the two numbers of each, and five facts of each that is new, of one rank's parcel."""
+    n = int(parcel[0])
+    ids, numbers, facts = parcel[1 : 1 + n], parcel[1 + n : 1 + 3 * n], parcel[1 + 3 * n :]
+    return ids.view(np.int64), numbers.view(np.float64).reshape(2, n), facts.reshape(5, -1)

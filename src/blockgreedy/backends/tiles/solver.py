@@ -121,13 +121,18 @@ class TileSolver:
 
     def _move_to(self, predictions: Array) -> float:
         """The loss there; also what sums over rows say of θ, in one round."""
-        shard, rows, before = self.shard, self.shard.rows, self._scanned
+        rows = self.shard.rows
         loss = rows.move_to(predictions, *self._safeguard())
-        theta, sums = rows.theta, rows.best_scale_sums(rows.theta) if rows.loss.is_quadratic else (0.0, 0.0)
+        loss, *sums = self.shard.over_rows(loss, *self._measure(rows.theta)).tolist()
+        self._theta = _RowSums(*sums)
+        return float(loss)
+
+    def _measure(self, theta: Array) -> tuple[float, ...]:
+        """This rank's share of _RowSums."""
+        rows, before = self.shard.rows, self._scanned
         moved = 0.0 if before is None else float(np.sum((theta - before) ** 2))
-        found = shard.over_rows(loss, float(np.sum(theta * theta)), moved, float(np.sum(theta)), *sums)
-        self._theta = _RowSums(*found[1:].tolist())
-        return float(found[0])
+        along, square = rows.best_scale_sums(theta) if rows.loss.is_quadratic else (0.0, 0.0)
+        return float(np.sum(theta * theta)), moved, float(np.sum(theta)), along, square
 
     def lower_alpha(self, alpha: float, l2: float) -> None:
         """Goes on with the same weights at another alpha and l2."""
@@ -213,23 +218,23 @@ class TileSolver:
         New columns are sent round; those that turn out to repeat others are left out, now and from here on.
         """
         shard, penalty = self.shard, self.shard.penalty
-        ids = (own + shard.first).astype(np.int64)
-        told = np.concatenate([ids.view(np.float64), self.weights[own], products[own]])
-        tables = [part.reshape(3, -1) for part in shard.grid.beside.gather(told, "working set")]
-        numbers = np.concatenate(tables, axis=1)
-        everybodys = np.ascontiguousarray(numbers[0]).view(np.int64)
-        held = self._recut.places(everybodys)[1]
-        if not np.all(held):
-            new = own[~self._recut.places(ids)[1]]
-            facts = (penalty.unit[new], penalty.l2_unit[new], penalty.lower[new], penalty.upper[new])
-            entrants = Entrants((new + shard.first).astype(np.int64), *facts, np.zeros(len(new), np.uint64))
-            self._recut.add(entrants, new, merges=not self._has_l2)
-            n_new, aliases = np.count_nonzero(~held), self._recut.aliases
+        facts = Entrants(
+            (own + shard.first).astype(np.int64),
+            penalty.unit[own],
+            penalty.l2_unit[own],
+            penalty.lower[own],
+            penalty.upper[own],
+            np.zeros(len(own), dtype=np.uint64),
+        )
+        numbers = np.stack([self.weights[own], products[own]])
+        n_before = len(self._recut.facts.ids)
+        places, working, aliases = self._recut.enter(own, facts, numbers, merges=not self._has_l2)
+        n_new = len(self._recut.facts.ids) - n_before + len(aliases)
+        if n_new > 0:
             self._distinct = max(1 - len(aliases) / n_new, tuning.LEAST_DISTINCT)
             mine = aliases - shard.first
             self._is_alias[mine[(mine >= 0) & (mine < len(self.weights))]] = True
-        places, held = self._recut.places(everybodys)
-        return places[held], numbers[1:, held]
+        return places, working
 
     def _gathered(self, ids: NDArray[np.int64], values: Array) -> Array:
         """Numbers of columns, each known to its owners, on every rank."""
@@ -334,16 +339,12 @@ class TileSolver:
 
     def prove(self, theta: Array, curvature: Array) -> None:
         """Offers a dual point near θ; columns that it would have to be scaled for enter the next working set."""
-        shard, rows, l1 = self.shard, self.shard.rows, self.shard.penalty.l1
-        moved = self._equalities.moved_onto(theta, curvature)
+        shard, l1 = self.shard, self.shard.penalty.l1
+        moved = self._equalities.moved_onto(theta, curvature, self._measure)
         if moved is None:
             return
-        theta, left = moved
-        along, square = rows.best_scale_sums(theta) if rows.loss.is_quadratic else (0.0, 0.0)
-        before = theta if self._scanned is None else self._scanned
-        distance = float(np.sum((theta - before) ** 2))
-        found = shard.over_rows(float(np.sum(theta * theta)), distance, float(np.sum(theta)), along, square)
-        sums = _RowSums(*found.tolist())
+        theta, left, measured = moved
+        sums = _RowSums(*measured.tolist())
         due = (self._slack - self.norms * (sums.distance * (1 + 1e-12)) <= 0) | (self.weights != 0)
         products = self._products(theta, due)
         candidate = self._candidate(theta, products, sums.norm, sums.best_scale(self._is_lasso))
