@@ -43,6 +43,7 @@ class Shard:
     tile: Tile
     rows: OwnRows
     penalty: OwnPenalty
+    may_be_free: bool  # some feature of some rank may be unpenalised
     team: _core.Team
     n_threads: int
     first: int  # place of the first of its columns, among those of all ranks

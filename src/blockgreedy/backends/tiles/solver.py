@@ -75,7 +75,7 @@ class TileSolver:
         """The unpenalised columns of all ranks: few, so every rank has its rows of them as dense columns."""
         shard, free = self.shard, self.shard.penalty.is_free & (self.norms > 0)
         self._equal_ids = np.zeros(0, dtype=np.int64)
-        if shard.over_columns(float(np.count_nonzero(free)))[0] == 0:
+        if not shard.may_be_free:
             return Equalities(shard, np.zeros((len(shard.rows), 0)), np.zeros(0), np.zeros(0))
         places, _ = self._enter(np.flatnonzero(free), np.zeros(len(free)))
         columns, facts = self._recut.chosen(places)
@@ -115,17 +115,19 @@ class TileSolver:
     def evaluate(self, predictions: Array) -> tuple[float, float]:
         """Takes these predictions for those of the weights; objective and penalty there."""
         shard, support = self.shard, np.flatnonzero(self.weights)
-        penalty, n_support = shard.over_columns(shard.penalty.value(support, self.weights[support]), len(support))
+        own = np.array([shard.penalty.value(support, self.weights[support]), len(support)])
+        loss, penalty, n_support = self._move_to(predictions, own if shard.grid.row == 0 else 0 * own)
         self._n_support = int(n_support)
-        return self._move_to(predictions) + float(penalty), float(penalty)
+        return loss + penalty, penalty
 
-    def _move_to(self, predictions: Array) -> float:
-        """The loss there; also what sums over rows say of θ, in one round."""
+    def _move_to(self, predictions: Array, others: Array | None = None) -> list[float]:
+        """The loss there, and the sums of other numbers; what sums over rows say of θ travels along."""
         rows = self.shard.rows
         loss = rows.move_to(predictions, *self._safeguard())
-        loss, *sums = self.shard.over_rows(loss, *self._measure(rows.theta)).tolist()
-        self._theta = _RowSums(*sums)
-        return float(loss)
+        measured, others = self._measure(rows.theta), np.zeros(0) if others is None else others
+        found = self.shard.over_rows(loss, *measured, *others).tolist()
+        self._theta = _RowSums(*found[1 : 1 + len(measured)])
+        return [found[0], *found[1 + len(measured) :]]
 
     def _measure(self, theta: Array) -> tuple[float, ...]:
         """This rank's share of _RowSums."""
