@@ -2,8 +2,9 @@
 
     python -m benchmarks.tiles.counts --data-dir DIR [--sets reuters,enron] [--grids 1x4,4x1,2x2] [--out counts.md]
 
-Ranks are threads of one process. Logistic loss without and with intercept, certified to 1e-4, at three alphas. Products are those of the quadratic model, each one all-reduce of a vector as long as the working set; rounds
-are all operations that wait for other ranks, the set-up included; bytes are those of one rank, sent or received.
+Ranks are threads of one process. Logistic loss without and with intercept, certified to 1e-4, at three alphas.
+Products are those of the quadratic model, each one all-reduce of a vector as long as the working set; rounds are all
+operations that wait for other ranks, the set-up included; bytes are those of one rank, sent or received.
 """
 
 from __future__ import annotations
