@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -19,16 +20,26 @@ class WorkingColumns {
  public:
   // `places`: of each column its matrix, and its number there.
   WorkingColumns(const std::vector<CscView<T>>& matrices, const std::int32_t* places, std::int64_t count)
-      : n_rows_(matrices.front().n_rows), columns_(count), root_(n_rows_), u_(n_rows_) {
+      : n_rows_(matrices.front().n_rows), columns_(count), h_(n_rows_), u_(n_rows_) {
     std::int64_t total = 0;
     for (std::int64_t k = 0; k < count; ++k) {
       const CscView<T>& matrix = matrices[places[2 * k]];
       const std::int64_t j = places[2 * k + 1], at = matrix.start(j);
-      columns_[k] = {matrix.indices + at, matrix.data + at, total};
+      columns_[k] = {matrix.indices + at, matrix.data + at, nullptr, total};
       total += matrix.count(j);
     }
-    columns_.push_back({nullptr, nullptr, total});
-    z_.resize(total);
+    n_entries_ = total;
+    columns_.push_back({nullptr, nullptr, nullptr, total});
+    if constexpr (!std::is_same_v<T, float>) copies_.resize(total);
+    for (std::int64_t k = 0; k < count; ++k) {
+      if constexpr (std::is_same_v<T, float>) {
+        columns_[k].floats = columns_[k].values;
+      } else {
+        float* to = copies_.data() + columns_[k].first;
+        for (std::int64_t i = 0; i < size(k); ++i) to[i] = static_cast<float>(columns_[k].values[i]);
+        columns_[k].floats = to;
+      }
+    }
     constexpr std::int64_t entries_per_block = 100000, most_blocks = 16;
     n_blocks_ = std::clamp<std::int64_t>(total / entries_per_block, 1, most_blocks);
     cuts_.resize((n_blocks_ + 1) * count);
@@ -44,20 +55,25 @@ class WorkingColumns {
   std::int64_t n_rows() const { return n_rows_; }
   std::int64_t n_cols() const { return static_cast<std::int64_t>(columns_.size()) - 1; }
 
-  // Takes the roots of the rows' curvatures; fills the diagonal of ZᵀZ and Σ root²·x of each column, which couples it
-  // to an intercept.
+  // Takes the roots of the rows' curvatures; fills the diagonal of ZᵀZ and Σ h·x of each column, which couples it to
+  // an intercept.
   void bend(const float* root, double* diagonal, double* coupling, ThreadTeam& team) {
-    std::copy(root, root + n_rows_, root_.begin());
+    for (std::int64_t i = 0; i < n_rows_; ++i) h_[i] = root[i] * root[i];
     const std::int64_t n_parts = std::min<std::int64_t>(64, std::max<std::int64_t>(n_cols(), 1));
-    team.for_work(n_parts, 2 * static_cast<std::int64_t>(z_.size()), [&](std::int64_t part) {
+    team.for_work(n_parts, 2 * n_entries_, [&](std::int64_t part) {
       for (std::int64_t k = n_cols() * part / n_parts; k < n_cols() * (part + 1) / n_parts; ++k) {
         const Column& column = columns_[k];
-        float* z = z_.data() + column.first;
-        diagonal[k] = scale_column(column.rows, column.values, size(k), root_.data(), z);
-        coupling[k] = kernels().float_dot(column.rows, z, size(k), root_.data());
+        double squares = 0, sum = 0;
+        for (std::int64_t i = 0; i < size(k); ++i) {
+          const double x = static_cast<double>(column.floats[i]), hx = static_cast<double>(h_[column.rows[i]]) * x;
+          sum += hx;
+          squares += hx * x;
+        }
+        diagonal[k] = squares;
+        coupling[k] = sum;
       }
     });
-    nonzeros_touched += static_cast<std::int64_t>(z_.size());
+    nonzeros_touched += n_entries_;
   }
 
   // out_k = (ZᵀZp)_j for j = wanted[k].
@@ -65,18 +81,18 @@ class WorkingColumns {
                     ThreadTeam& team) {
     find_moved(p);
     partial_.resize(n_blocks_ * n_wanted);
-    team.for_work(n_blocks_, 2 * static_cast<std::int64_t>(z_.size()), [&](std::int64_t b) {
+    team.for_work(n_blocks_, 2 * n_entries_, [&](std::int64_t b) {
       std::fill(u_.begin() + first_row(b), u_.begin() + first_row(b + 1), 0.0F);
       for (const std::int32_t j : moved_) {
         const std::int32_t at = cut(b, j);
-        kernels().float_axpy(columns_[j].rows + at, z_.data() + columns_[j].first + at, cut(b + 1, j) - at,
+        kernels().float_axpy(columns_[j].rows + at, columns_[j].floats + at, cut(b + 1, j) - at,
                              static_cast<float>(p[j]), u_.data());
       }
+      for (std::int64_t i = first_row(b); i < first_row(b + 1); ++i) u_[i] *= h_[i];
       double* own = partial_.data() + b * n_wanted;
       for (std::int64_t k = 0; k < n_wanted; ++k) {
         const std::int32_t j = wanted[k], at = cut(b, j);
-        own[k] = kernels().float_dot(columns_[j].rows + at, z_.data() + columns_[j].first + at, cut(b + 1, j) - at,
-                                     u_.data());
+        own[k] = kernels().float_dot(columns_[j].rows + at, columns_[j].floats + at, cut(b + 1, j) - at, u_.data());
       }
     });
     for (std::int64_t k = 0; k < n_wanted; ++k) {
@@ -90,7 +106,7 @@ class WorkingColumns {
   // X_W d in float64, from the columns as they are given.
   void combine(const double* d, double* out, ThreadTeam& team) {
     find_moved(d);
-    team.for_work(n_blocks_, static_cast<std::int64_t>(z_.size()), [&](std::int64_t b) {
+    team.for_work(n_blocks_, n_entries_, [&](std::int64_t b) {
       std::fill(out + first_row(b), out + first_row(b + 1), 0.0);
       for (const std::int32_t j : moved_) {
         const Column& column = columns_[j];
@@ -107,7 +123,8 @@ class WorkingColumns {
   struct Column {
     const std::int32_t* rows;
     const T* values;
-    std::int64_t first;  // of its entries in z_
+    const float* floats;
+    std::int64_t first;  // of its entries, among those of all columns
   };
 
   std::int64_t size(std::int64_t k) const { return columns_[k + 1].first - columns_[k].first; }
@@ -124,8 +141,8 @@ class WorkingColumns {
 
   std::int64_t n_rows_;
   std::vector<Column> columns_;  // and one that ends the last
-  std::vector<float> root_, u_, z_;
-  std::int64_t n_blocks_ = 1;
+  std::vector<float> h_, u_, copies_;
+  std::int64_t n_blocks_ = 1, n_entries_ = 0;
   std::vector<std::int32_t> cuts_;  // of a block's first row in each column
   std::vector<double> partial_;
   std::vector<std::int32_t> moved_;
