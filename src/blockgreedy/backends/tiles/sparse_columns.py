@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy import _core
+from blockgreedy.backends.tiles.local import Team, gathered
 from blockgreedy.problem.columns import assemble
-from blockgreedy.problem.passes import core_matrix
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -39,16 +38,13 @@ def as_csc(columns: Any) -> Any:
     return make_columns(n_rows, np.full(n_columns, n_rows), rows, columns.ravel(order="F"))
 
 
-def gather(team: _core.Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[np.int32]]]) -> Any:
+def gather(team: Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[Any]]]) -> Any:
     """A copy of columns whose rows lie in several matrices.
 
     Each part is a CSC matrix, where its rows begin, and the numbers that the columns have in it, −1 where they have
     none; parts that share columns come in the order of their rows.
     """
-    matrices = [core_matrix(part[0]) for part in parts]
-    numbers = [np.ascontiguousarray(part[2], dtype=np.int32) for part in parts]
-    found: Any = _core.gather_columns(team, matrices, [int(part[1]) for part in parts], numbers)
-    indptr, indices, data = found
+    indptr, indices, data = gathered(parts, team)
     return assemble(sp.csc_array, data, indices, indptr, (n_rows, len(indptr) - 1))
 
 
