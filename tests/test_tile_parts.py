@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import column_keys
 from blockgreedy.backends.tiles.model import Model, WorkingPenalty
 from blockgreedy.backends.tiles.selection import bins_that_fit
-from blockgreedy.backends.tiles.sparse_columns import as_csc, column_keys, cut_rows, gather, packed, unpacked
+from blockgreedy.backends.tiles.sparse_columns import as_csc, cut_rows, gather, packed, unpacked
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.base.names import LOSS_NAMES
 from blockgreedy.problem.losses import make_loss
@@ -111,6 +112,7 @@ def test_columns_are_gathered_cut_and_sent():
 def test_keys_tell_columns_apart_and_add_up_over_rows():
     X = columns(60, 30, np.float64, 3)
     twice = sp.csc_array(sp.hstack([X, X, 2 * X]))
+    twice.sort_indices()
     keys = column_keys(twice, 0)
     filled = np.diff(X.indptr) > 0
     assert np.array_equal(keys[:30], keys[30:60])

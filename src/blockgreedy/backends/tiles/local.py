@@ -36,6 +36,11 @@ def gathered(
     return indptr, indices, data
 
 
+def column_keys(columns: Any, first_row: int) -> NDArray[np.uint64]:
+    """A hash of each column of CSC: equal for equal columns, and keys of parts with different rows add up."""
+    return _core.column_keys(core_matrix(columns), first_row)
+
+
 def marked_products(columns: Any, theta: Array, marked: NDArray[np.bool_], team: Team) -> tuple[Array, int]:
     """x_j·θ of the columns that are marked, 0 for the others; and how many entries were read."""
     found = np.zeros(columns.shape[1])

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid
-from blockgreedy.backends.tiles.local import Team, WorkingColumns, working_columns
+from blockgreedy.backends.tiles.local import Team, WorkingColumns, column_keys, working_columns
 from blockgreedy.backends.tiles.sparse_columns import (
-    column_keys,
     cut_rows,
     gather,
     make_columns,

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from blockgreedy.backends.tiles.local import Team, gathered
 from blockgreedy.problem.columns import assemble
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-
 
 def _pointers(counts: NDArray[Any]) -> NDArray[np.int64]:
     pointers = np.zeros(len(counts) + 1, dtype=np.int64)
@@ -62,19 +60,6 @@ def cut_rows(columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
         indices = (columns.indices[mine] - cuts[k]).astype(np.int32)
         pieces.append(make_columns(int(cuts[k + 1] - cuts[k]), counts, indices, columns.data[mine]))
     return pieces
-
-
-def column_keys(columns: Any, first_row: int) -> NDArray[np.uint64]:
-    """A sum over the entries of each column: equal columns have equal sums, and others almost surely have not."""
-    rows = columns.indices.astype(np.uint64) + np.uint64(first_row + 1)
-    with np.errstate(over="ignore"):
-        mixed = rows * _ODD
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(32)
-        mixed *= columns.data.astype(np.float64).view(np.uint64) * _ODD | np.uint64(1)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return np.asarray(sums[columns.indptr[1:]] - sums[columns.indptr[:-1]])
 
 
 def packed(columns: Any) -> NDArray[np.uint8]:
