@@ -81,7 +81,7 @@ class Shard:
     def predictions(self, weights: Array, intercept: float) -> Array:
         """Xw + intercept + offset in this rank's rows."""
         features = np.flatnonzero(weights)
-        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features], self.team), "predictions")
+        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features]), "predictions")
         c = self.grid.column
         own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
         return own if self.rows.offset is None else own + self.rows.offset

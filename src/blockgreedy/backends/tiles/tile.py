@@ -17,7 +17,6 @@ from blockgreedy.problem.passes import combine_some_columns, core_matrix, weight
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
-_AT_ONCE = 1000  # columns that are copied to be added up
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,14 @@ class Tile:
         self.nonzeros_touched += int(found.nnz)
         return found
 
-    def combine(self, features: Features, values: Array, team: Team) -> Array:
-        """Σ values_k x_k over these columns, some at a time: copies of all could be most of the tile."""
-        total = np.zeros(self.n_rows)
-        for first in range(0, len(features), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            columns = core_matrix(self.take(features[part], team))
-            total += combine_some_columns(columns, np.arange(len(features[part])), values[part])
+    def combine(self, features: Features, values: Array) -> Array:
+        """Σ values_k x_k over these columns, read where they are."""
+        total, moved = np.zeros(self.n_rows), np.isin(features, self._moved)
+        for piece in self._pieces:
+            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
+            if np.any(here):
+                columns = core_matrix(piece.matrix())
+                total[piece.rows] += combine_some_columns(columns, features[here] - piece.columns.start, values[here])
+        if np.any(moved):
+            total += self._own[:, np.searchsorted(self._moved, features[moved])] @ values[moved]
         return total
