@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import Team, WorkingColumns, column_keys, working_columns
 from blockgreedy.backends.tiles.sparse_columns import (
-    column_keys,
     cut_rows,
     gather,
     make_columns,
@@ -21,7 +20,6 @@ from blockgreedy.backends.tiles.sparse_columns import (
 )
 from blockgreedy.backends.tiles.tile import Tile
 from blockgreedy.problem.columns import as_dense
-from blockgreedy.problem.passes import core_matrix
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
@@ -55,7 +53,7 @@ class Recut:
     """Columns that were in a working set, in the rows that this rank owns, in the matrices in which they came."""
 
     def __init__(
-        self, grid: Grid, tile: Tile, row_cuts: NDArray[np.int64], first_row: int, n_own_rows: int, team: _core.Team
+        self, grid: Grid, tile: Tile, row_cuts: NDArray[np.int64], first_row: int, n_own_rows: int, team: Team
     ) -> None:
         """``row_cuts`` divide the rows of the row group among its ranks; ``first_row`` is the group's."""
         self._grid, self._tile, self._row_cuts, self._first_row = grid, tile, row_cuts, first_row
@@ -134,7 +132,7 @@ class Recut:
         unlimited = (np.isinf(new.lower) | (new.lower == 0)) & (np.isinf(new.upper) | (new.upper == 0))
         return np.asarray(~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited)
 
-    def chosen(self, places: NDArray[np.intp]) -> tuple[_core.WorkingColumns, Entrants]:
+    def chosen(self, places: NDArray[np.intp]) -> tuple[WorkingColumns, Entrants]:
         """The columns at these places, and the facts; others are let go of when they outnumber them."""
         facts = self.facts.at(places)
         # by number, which is the same on every rank; their entries are not
@@ -143,8 +141,7 @@ class Recut:
             numbers = np.arange(len(places), dtype=np.int32)
             self._where = np.stack([np.zeros(len(places), dtype=np.int32), numbers], axis=1)
             places = np.arange(len(places))
-        matrices = [core_matrix(matrix) for matrix in self._matrices]
-        return _core.WorkingColumns(matrices, np.ascontiguousarray(self._where[places]).ravel(), self._team), facts
+        return working_columns(self._matrices, self._where[places], self._team), facts
 
     def dense(self, places: NDArray[np.intp]) -> tuple[Array, Entrants]:
         """The same, as an array: for few columns."""

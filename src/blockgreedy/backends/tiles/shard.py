@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.tile import Tile
 
@@ -44,7 +44,7 @@ class Shard:
     rows: OwnRows
     penalty: OwnPenalty
     may_be_free: bool  # some feature of some rank may be unpenalised
-    team: _core.Team
+    team: Team
     n_threads: int
     first: int  # place of the first of its columns, among those of all ranks
     features: NDArray[np.int64]  # what its columns are
@@ -81,7 +81,7 @@ class Shard:
     def predictions(self, weights: Array, intercept: float) -> Array:
         """Xw + intercept + offset in this rank's rows."""
         features = np.flatnonzero(weights)
-        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features], self.team), "predictions")
+        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features]), "predictions")
         c = self.grid.column
         own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
         return own if self.rows.offset is None else own + self.rows.offset

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid, cuts
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
 from blockgreedy.backends.tiles.sparse_columns import cut_rows, make_columns
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
     """``problem`` and its null model are in the units in which it is solved."""
-    n, design, team = problem.n_samples, problem.design, _core.Team(n_threads)
+    n, design, team = problem.n_samples, problem.design, Team(n_threads)
     row_cuts, column_cuts = cuts(n, grid.shape[0]), cuts(problem.n_features, grid.shape[1])
     if isinstance(design, TiledColumns):
         # whole row groups where there are enough of them: rows of a stored tile would have to be copied

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.dual import Candidate, DualPoint, Equalities
+from blockgreedy.backends.tiles.local import WorkingColumns
 from blockgreedy.backends.tiles.model import InterceptModel, Model, WorkingPenalty
 from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.selection import Selection, bins_that_fit
@@ -244,7 +244,7 @@ class TileSolver:
         found[mine] = values[own[mine]]
         return self.shard.grid.beside.reduce(found, "working set")
 
-    def _model(self, places: NDArray[np.intp], working: Array) -> tuple[Model, _core.WorkingColumns]:
+    def _model(self, places: NDArray[np.intp], working: Array) -> tuple[Model, WorkingColumns]:
         shard, rows = self.shard, self.shard.rows
         columns, facts = self._recut.chosen(places)
         (w, g), self._ids = working, facts.ids
