@@ -119,9 +119,10 @@ def main() -> None:
     problem = bg.Problem(X, np.asarray(data.y, dtype=np.float64), loss="logistic", alpha=1.0, fit_intercept=True)
     problem = problem.with_alpha(options.ratio * problem.alpha_max)
     size = Size(*X.shape, X.nnz, X.dtype.itemsize, np.diff(X.indptr).astype(np.int64))
-    terms = calibrate(size, 1, ranks)
     machines = Machines(1, options.cores or ranks.size, 10.0, ranks.size)
     usual = expected_work(X.shape[0], X.shape[1], options.ratio)
+    known = fit(ranks, problem, (1, ranks.size), 1e-4).work(X.nnz)
+    terms, usual_terms = calibrate(size, known, 1, ranks), calibrate(size, usual, 1, ranks)
     if ranks.rank == 0:
         print(f"{options.set}, {X.shape[0]:,} × {X.shape[1]:,}, {X.nnz:,} entries, alpha_max·{options.ratio:g}")
         print(", ".join(f"{name} {value:.3g}" for name, value in asdict(terms).items()))
@@ -132,7 +133,7 @@ def main() -> None:
         fits = [fit(ranks, problem, grid, 1e-4) for _ in range(options.repeats)]
         best = min(fits, key=lambda found: found.seconds)
         plan = plan_grid(grid, size, machines, terms, best.work(X.nnz))
-        blind = plan_grid(grid, size, machines, terms, usual)
+        blind = plan_grid(grid, size, machines, usual_terms, usual)
         if ranks.rank == 0:
             print(
                 f"| {grid[0]} × {grid[1]} | {best.iterations} | {best.products} "

@@ -19,9 +19,10 @@ from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.backends.tiles.solver import TileSolver
-from blockgreedy.backends.tiles.sparse_columns import column_keys, cut_rows, packed, unpacked
+from blockgreedy.backends.tiles.sparse_columns import cut_rows, packed, unpacked
 from blockgreedy.backends.tiles.terms import Terms
 from blockgreedy.backends.tiles.tuning import STEPS
+from blockgreedy.backends.tiles.work import Work
 from blockgreedy.problem.problem import Problem
 
 _MOST_ROWS, _MOST_ENTRIES = 2_000_000, 8_000_000  # of the generated tile: some seconds in all
@@ -72,49 +73,61 @@ def _started(shard: Shard) -> TileSolver:
     return solver
 
 
-def _of_entries(size: Size, n_threads: int) -> dict[str, float]:
-    """Gradients, products, and copies of columns. By all threads at once, since they share the memory."""
+def _scaled(size: Size) -> tuple[int, int, int]:
+    """Rows, columns and entries of a tile of the same kind that is small enough to be measured with."""
     part = min(1.0, _MOST_ROWS / size.n_samples, _MOST_ENTRIES / max(size.n_entries, 1))
     n, n_entries = max(1000, round(part * size.n_samples)), max(100_000, round(part * size.n_entries))
-    p = max(100, min(round(part * size.n_features), n_entries // 2))
+    return n, max(100, min(round(part * size.n_features), n_entries // 2)), n_entries
+
+
+def _of_tiles(size: Size, n_threads: int) -> dict[str, float]:
+    """Gradients and rows. By all threads at once, since they share the memory."""
+    n, p, n_entries = _scaled(size)
     shard = _shard(n, p, n_entries, n_threads)
     tile, rows = shard.tile, shard.rows
     theta, due = np.random.default_rng(3).standard_normal(n), np.ones(p, dtype=np.bool_)
     before = tile.nonzeros_touched
     tile.products(theta, due, shard.team)
     count = tile.nonzeros_touched - before
-    found = {"gradient": _seconds(lambda: tile.products(theta, due, shard.team)) / count * n_threads}
+    gradient = _seconds(lambda: tile.products(theta, due, shard.team)) / count * n_threads
+    steps = np.array(STEPS)
 
-    own = np.random.default_rng(4).permutation(p)[: max(10, p // 5)]  # frequent columns and rare ones
-    own = np.unique(np.append(own, np.arange(min(10, p)))).astype(np.intp)
-    chosen = tile.take(own, shard.team)
-    found["copy"] = _seconds(lambda: tile.take(own, shard.team), 3) / chosen.nnz * n_threads
-    found["copy"] += _seconds(lambda: column_keys(chosen, 0), 3) / chosen.nnz * n_threads
-    at = cuts(n, 2)
+    def step() -> None:
+        rows.losses_along(theta, steps)
+        rows.move_to(theta, -1.0, 0.0)
+
+    return {"gradient": gradient, "row_of_step": _seconds(step) / n * n_threads}
+
+
+def _of_working_sets(size: Size, work: Work, n_threads: int) -> dict[str, float]:
+    """Copies of columns, and products: these are fast where columns are long, as they are in most working sets."""
+    n = _scaled(size)[0]
+    density = min(0.5, work.working_entries * size.n_entries / (work.working_set * size.n_samples))
+    each = max(1.0, density * n)
+    p = max(10, min(round(work.working_set), round(_MOST_ENTRIES / 2 / each)))
+    shard = _shard(n, p, round(p * each), n_threads)
+    tile, own = shard.tile, np.arange(p)
+    chosen, at = tile.take(own, shard.team), cuts(n, 2)
 
     def cut() -> None:
         for piece, n_rows in zip(cut_rows(chosen, at), np.diff(at), strict=True):
             unpacked(packed(piece), int(n_rows), chosen.dtype)
 
-    found["cut"] = _seconds(cut, 3) / chosen.nnz
-    recut = Recut(shard.grid, tile, shard.row_cuts, 0, n, shard.team)
-    ones = np.ones(len(own))
-    facts = Entrants(own.astype(np.int64), ones, ones, -np.inf * ones, np.inf * ones, np.zeros(len(own), np.uint64))
-    places, _, _ = recut.enter(own, facts, np.zeros((2, len(own))), merges=False)
+    ones, nothing = np.ones(p), np.zeros(p, np.uint64)
+    facts = Entrants(own.astype(np.int64), ones, ones, -np.inf * ones, np.inf * ones, nothing)
+
+    def enter() -> tuple[Recut, NDArray[np.intp]]:
+        recut = Recut(shard.grid, tile, shard.row_cuts, 0, n, shard.team)
+        return recut, recut.enter(own, facts, np.zeros((2, p)), merges=False)[0]
+
+    recut, places = enter()
     working, _ = recut.chosen(places)
-    rows.move_to(np.zeros(n), -1.0, 0.0)
-    working.bend(rows.root)
-    p_vector, wanted = np.random.default_rng(5).standard_normal(len(own)), np.arange(len(own), dtype=np.int32)
-    found["product"] = _seconds(lambda: working.gram_product(p_vector, wanted)) / chosen.nnz * n_threads
-
-    along, steps = working.combine(p_vector), np.array(STEPS)
-
-    def step() -> None:
-        rows.losses_along(along, steps)
-        rows.move_to(along, -1.0, 0.0)
-
-    found["row_of_step"] = _seconds(step) / n * n_threads
-    return found
+    shard.rows.move_to(np.zeros(n), -1.0, 0.0)
+    working.bend(shard.rows.root)
+    step, wanted = np.random.default_rng(5).standard_normal(p), np.arange(p, dtype=np.int32)
+    product = _seconds(lambda: working.gram_product(step, wanted))
+    found = {"copy": _seconds(enter, 3) * n_threads, "cut": _seconds(cut, 3), "product": product * n_threads}
+    return {name: seconds / chosen.nnz for name, seconds in found.items()}
 
 
 def _of_vectors(shape: tuple[int, int], terms: Terms) -> float:
@@ -166,13 +179,15 @@ def _of_messages(ranks: Communicator) -> tuple[float, float]:
     return float(latency / hops), float(sent / max(seconds - latency, 1e-9))
 
 
-def calibrate(size: Size, n_threads: int, ranks: Communicator | None = None, is_local: bool = True) -> Terms:
+def calibrate(
+    size: Size, work: Work, n_threads: int, ranks: Communicator | None = None, is_local: bool = True
+) -> Terms:
     """Measures this machine, and where there are ranks what messages among them take: all of them call this.
 
     ``is_local``: whether these ranks are on one machine. All ranks get the terms of the slowest.
     """
     ranks = Alone() if ranks is None else ranks
-    terms = replace(Terms(), **_of_entries(size, n_threads))
+    terms = replace(Terms(), **_of_tiles(size, n_threads), **_of_working_sets(size, work, n_threads))
     terms = replace(terms, **dict(zip(("working", "call"), _of_models(), strict=True)))
     terms = replace(terms, row=_of_vectors(_TALL, terms), column=_of_vectors(_WIDE, terms))
     names = [*Terms.__dataclass_fields__]

@@ -19,10 +19,11 @@ _INDEX, _REAL, _SCALED = 4, 8, 4  # bytes of a row number, of a real number, of 
 _COLUMN_VECTORS, _OWN_ROW_VECTORS, _GROUP_ROW_VECTORS = 24, 16, 3
 _WHOLE_ROW_VECTORS = 3  # y, and the dual point that the fit returns, are whole on every rank
 _PROCESS = 150e6  # bytes of a process with NumPy and SciPy
-# Rounds of an iteration beside those of gradients and products: what is best, bins, keys, working set, columns,
-# diagonal, steps, losses; commands and counters of the loop. Gathers and exchanges tell their sizes first.
-_ROUNDS_OF_ALL, _ROUNDS_BESIDE, _ROUNDS_ABOVE = 8, 4, 1
-_ROUNDS_OF_PROOF = 6  # the dual point is moved onto the intercept's equality, scaled and judged
+# Rounds of an iteration beside those of gradients and products. All ranks: what is best, bins, steps, losses (the
+# diagonal apart); beside: the working set, its columns; above: their keys.
+_ROUNDS_OF_ALL, _ROUNDS_BESIDE, _ROUNDS_ABOVE = 4, 2, 1
+_WAITS_OF_LOOP = 3  # that are not the solver's: the loop's commands and counters
+_ROUNDS_OF_PROOF = 5  # the dual point is moved onto the intercept's equality, scaled and judged
 _PASSES_OF_STEP = 2  # over the working set's entries, in units of a product: the diagonal, predictions along the step
 
 
@@ -120,30 +121,27 @@ class _Messages:
     def __init__(self, plan: GridPlan, machines: Machines, terms: Terms, size: int, stride: int) -> None:
         """``stride``: how far the ranks of the group are from each other; ranks of a machine are neighbours."""
         self._plan, self._size = plan, size
-        is_local = machines.n == 1 or (size - 1) * stride < machines.ranks_each and (
-            machines.ranks_each % (size * stride) == 0
-        )
+        is_local = machines.n == 1 or machines.ranks_each % (size * stride) == 0
         self._latency = terms.local_latency if is_local else terms.latency
-        # ranks of a machine share its way out; that of memory they share as it was measured, two at a time
-        sharing = max(1.0, machines.ranks_each / 2) if is_local else machines.ranks_each
-        bandwidth = terms.local_bandwidth if is_local else machines.gbit * 1e9 / 8
-        self._per_byte = sharing / bandwidth
+        # ranks of a machine share its way out
+        by_network = machines.ranks_each / (machines.gbit * 1e9 / 8)
+        self._per_byte = 1 / terms.local_bandwidth if is_local else by_network
 
-    def send(self, what: str, times: float, n_rounds: float, n_bytes: float) -> None:
-        """``n_bytes``: of one time, sent or received by a rank."""
+    def send(self, what: str, times: float, n_rounds: float, n_bytes: float, more_waits: float = 0) -> None:
+        """``n_bytes``: of one time, sent or received by a rank; ``more_waits``: beside one for each round."""
         if self._size == 1:
             return
-        hops = ceil(log2(self._size))
+        waits = (n_rounds + more_waits) * ceil(log2(self._size))
         self._plan.rounds += times * n_rounds
         self._plan.n_bytes += times * n_bytes
-        self._plan.spend(what, times * (n_rounds * self._latency * hops + n_bytes * self._per_byte))
+        self._plan.spend(what, times * (waits * self._latency + n_bytes * self._per_byte))
 
     def reduce(self, what: str, times: float, n_bytes: float) -> None:
         self.send(what, times, 1, 2 * n_bytes * (self._size - 1) / self._size)
 
-    def gather(self, what: str, times: float, n_bytes: float, more_rounds: int = 1) -> None:
-        """``n_bytes``: of what comes together."""
-        self.send(what, times, 1 + more_rounds, n_bytes * (self._size - 1) / self._size)
+    def gather(self, what: str, times: float, n_bytes: float) -> None:
+        """``n_bytes``: of what comes together. Ranks tell their sizes first."""
+        self.send(what, times, 1, n_bytes * (self._size - 1) / self._size, more_waits=1)
 
 
 def _memory(grid: tuple[int, int], size: Size, work: Work) -> dict[str, float]:
@@ -189,9 +187,9 @@ def plan_grid(grid: tuple[int, int], size: Size, machines: Machines, terms: Term
     plan.spend("rows", work.gradients * slow * terms.row * n_own)
     plan.spend("rows", work.iterations * slow * terms.row_of_step * n_own / machines.threads)
     proofs = max(0.0, work.gradients - work.iterations)
-    everyone.send("messages of steps", work.iterations, _ROUNDS_OF_ALL, 2 * _REAL * tuning.BINS)
+    everyone.send("messages of steps", work.iterations, _ROUNDS_OF_ALL, 2 * _REAL * tuning.BINS, _WAITS_OF_LOOP)
     everyone.send("messages of steps", proofs, _ROUNDS_OF_PROOF, 0)
-    beside.send("messages of steps", work.iterations, _ROUNDS_BESIDE, 3 * _REAL * w)
+    beside.send("messages of steps", work.iterations, _ROUNDS_BESIDE, 3 * _REAL * w, _ROUNDS_BESIDE)
     above.send("messages of steps", work.iterations, _ROUNDS_ABOVE, 2 * _REAL * w / columns)
     everyone.reduce("messages of steps", work.iterations, 2 * _REAL * w)
 
