@@ -4,7 +4,7 @@
     mpirun -n 2 python -m benchmarks.tiles.plan_check …
 
 The terms of the model are measured on the ranks themselves. Two predictions: with the iterations, products and sizes
-of the fit itself, which judges the model; and with those that are usual at this alpha, which is all that a plan knows.
+of the fit itself, which judges the model; and with those that are usual at this alpha: all that a plan knows.
 Seconds are the least of some fits, from the lengths of columns to the check of the result; making tiles is left out.
 """
 

@@ -68,10 +68,10 @@ class PlanOptions:
 def plan(options: PlanOptions) -> None:
     """Predict memory, messages and seconds of a fit on every grid of the ranks, and name the best grid.
 
-    R × C ranks hold R groups of rows × C groups of columns. Numbers are of the rank that has most to do: memory, rounds
-    (operations that wait for other ranks), bytes sent or received, seconds of an outer iteration and of the whole fit
-    to a gap of 1e-4, reading the data not included. How many iterations a fit takes depends on the data; what is
-    assumed is printed below the table, and options replace it.
+    R × C ranks hold R groups of rows × C groups of columns. Numbers are of the rank that has most to do: memory,
+    rounds (operations that wait for other ranks), bytes sent or received, seconds of the whole fit to a gap of 1e-4,
+    reading the data not included, and of an outer iteration; the part of the time that goes into sending. How many
+    iterations a fit takes depends on the data; what is assumed is printed below the table, and options replace it.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -124,7 +124,9 @@ def _ranks() -> Ranks | None:
     try:
         from mpi4py import MPI
     except ImportError:
-        raise ImportError("mpi4py is not installed, which measures messages among ranks: pip install mpi4py") from None
+        raise ImportError(
+            "mpi4py is not installed, which measures messages among ranks: pip install mpi4py"
+        ) from None
     from blockgreedy.backends.tiles.mpi import MpiRank
 
     world = MPI.COMM_WORLD
@@ -136,9 +138,9 @@ def _show(console: Console, found: ClusterPlan, options: PlanOptions) -> None:
     size, machines, best = found.size, found.machines, found.best
     name = "" if options.store is None else f"{options.store}: "
     console.print(
-        f"{name}{size.n_samples:,} × {size.n_features:,}, {size.n_entries:,} entries, on {machines.n:,} machines with "
-        f"{machines.cores:,} cores and {machines.gbit:g} Gbit/s: {machines.n_ranks:,} ranks of {machines.threads:,} "
-        f"{'threads' if machines.threads > 1 else 'thread'}",
+        f"{name}{size.n_samples:,} × {size.n_features:,}, {size.n_entries:,} entries, on {machines.n:,} machines "
+        f"with {machines.cores:,} cores and {machines.gbit:g} Gbit/s: {machines.n_ranks:,} ranks of "
+        f"{machines.threads:,} {'threads' if machines.threads > 1 else 'thread'}",
         soft_wrap=True,
     )
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))

@@ -16,8 +16,8 @@ from blockgreedy.backends.tiles.grid import Grid, cuts
 from blockgreedy.backends.tiles.model import Model, WorkingPenalty
 from blockgreedy.backends.tiles.plan import Size
 from blockgreedy.backends.tiles.recut import Entrants, Recut
-from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.shard import Shard
+from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.solver import TileSolver
 from blockgreedy.backends.tiles.sparse_columns import cut_rows, packed, unpacked
 from blockgreedy.backends.tiles.terms import Terms
@@ -131,7 +131,7 @@ def _of_working_sets(size: Size, work: Work, n_threads: int) -> dict[str, float]
 
 
 def _of_vectors(shape: tuple[int, int], terms: Terms) -> float:
-    """Seconds of a gradient's vectors, for each row or column, whichever are many: whole iterations on few entries."""
+    """Seconds of a gradient's vectors, for each row or column, whichever are many: iterations on few entries."""
     n, p = shape
     shard, found = _shard(n, p, p + n // 10, 1), []
     for _ in range(_REPEATS):
@@ -155,7 +155,8 @@ def _of_models() -> tuple[float, float]:
         free = WorkingPenalty(np.full(w, 0.5), np.zeros(w), np.full(w, -np.inf), np.full(w, np.inf))
 
         def product(p: NDArray[np.float64], wanted: NDArray[np.int32], by: Any = diagonal) -> NDArray[np.float64]:
-            return (by * p)[wanted]
+            bent: NDArray[np.float64] = by * p
+            return bent[wanted]
 
         found = []
         for _ in range(_REPEATS):
