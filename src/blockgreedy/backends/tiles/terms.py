@@ -11,8 +11,8 @@ class Terms:
 
     # Entries of X: a gradient reads each once, a product of the quadratic model twice (Zp, then Zᵀ of it).
     gradient: float = 0.7e-9
-    product: float = 2.5e-9
-    copy: float = 2.5e-9  # of a column that enters the working set
+    product: float = 1.2e-9
+    copy: float = 1.5e-9  # of a column that enters the working set
     cut: float = 8e-9  # and is cut by rows for other ranks, packed and unpacked
     # Rows: losses and derivatives (of an iteration, by all cores), and vectors of NumPy (of a gradient, by one).
     row_of_step: float = 15e-9
