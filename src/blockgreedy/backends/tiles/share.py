@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid, cuts
 from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from blockgreedy.problem.problem import Problem
 
 
-def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
-    """``problem`` and its null model are in the units in which it is solved."""
+def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None = None) -> Shard:
+    """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank."""
     n, design, team = problem.n_samples, problem.design, Team(n_threads)
     row_cuts, column_cuts = cuts(n, grid.shape[0]), cuts(problem.n_features, grid.shape[1])
     if isinstance(design, TiledColumns):
@@ -54,7 +55,19 @@ def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> S
         problem.fit_intercept,
         null.objective,
         null.floor,
+        _most_entries(problem, grid, memory),
     )
+
+
+def _most_entries(problem: Problem, grid: Grid, memory: int | None) -> float:
+    """What the working set may hold on all ranks: two thirds of what is left, since columns change places."""
+    if memory is None:
+        return np.inf
+    rows, columns = problem.n_samples / grid.all.size, problem.n_features / grid.shape[1]
+    base = tuning.BASE_BYTES + 8 * (tuning.NUMBERS_PER_ROW * rows + tuning.NUMBERS_PER_COLUMN * columns)
+    size = problem.design.dtype.itemsize
+    bytes_of_entry = 4 + size + (4 if size > 4 else 0)
+    return grid.all.size * max(memory - base, 0.25 * memory) / (1.5 * bytes_of_entry)
 
 
 def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64]) -> NDArray[np.int64]:
