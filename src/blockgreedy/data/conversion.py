@@ -171,8 +171,6 @@ class _Conversion:
         self.n_bytes, self.n_threads, self.seen = n_bytes, n_threads, seen
 
     def learn(self) -> None:
-        if self.journal.rows_done:
-            return
         learned = self.source.learn(self.journal.learned, self.folder, self.n_bytes, self.seen)
         if learned != self.journal.learned:
             self.journal.learned = learned

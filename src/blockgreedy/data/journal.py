@@ -68,19 +68,9 @@ class Journal:
         now = time.monotonic()
         if soon and now - self._saved < _SECONDS:
             return
-        names = [
-            "made_of",
-            "position",
-            "skip",
-            "shifted",
-            "rows_done",
-            "words",
-            "label_type",
-            "cuts",
-            "learned",
-            "files",
-        ]
-        plain = {name: getattr(self, name) for name in names} | {"runs": [run.to_json() for run in self.runs]}
+        names = ("made_of", "position", "skip", "shifted", "rows_done", "words", "label_type", "cuts", "learned")
+        plain = {name: getattr(self, name) for name in names}
+        plain |= {"files": self.files, "runs": [run.to_json() for run in self.runs]}
         with replacing_text(self.folder / CONVERSION) as file:
             json.dump(plain, file)
         self._saved = now
