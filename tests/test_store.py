@@ -190,3 +190,10 @@ def test_meta_says_what_the_store_is_made_of(dataset, tmp_path):
     assert meta["made_of"]["files"][0][0].endswith("a.svm")
     assert {*meta["files"]} == {file.name for file in store.path.iterdir()} - {"meta.json"}
     assert store.index_base == 1
+
+
+def test_a_tile_can_be_asked_for_in_advance(dataset, tmp_path):
+    store = convert(dataset, tmp_path / "a.store", row_groups=2)
+    store.will_need(1, 0)
+    with pytest.raises(ValueError, match="r=2 must be a whole number from 0 to 1"):
+        store.will_need(2, 0)

@@ -130,7 +130,7 @@ def run_script(script, *arguments):
 
 
 def killed_everywhere(source, folder, options):
-    """How many writes there were, at each of which the conversion was killed and resumed."""
+    """How many writes there were at most, at which the conversion was killed and resumed."""
     script = Path(__file__).parent / "killed_conversion.py"
     command = [sys.executable, script, source, folder, repr(options)]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
@@ -179,8 +179,9 @@ def test_a_finished_store_is_not_made_again_and_not_replaced(small, dataset, tmp
 def test_an_unfinished_store_of_something_else_is_refused(small, dataset, tmp_path):
     bg.data.write(dataset, tmp_path / "a.svm")
 
-    def stop(*_):
-        raise KeyboardInterrupt
+    def stop(what, done, total):
+        if done > total / 2:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         convert(tmp_path / "a.svm", tmp_path / "a.store", memory=60_000, progress=stop)
@@ -242,6 +243,27 @@ def test_bad_text_names_file_and_line_and_what_was_read_is_kept(small, dataset, 
     with pytest.raises(ValueError, match=r"b.svm, line 701, column 11: expected .*, found 'oops'"):
         convert(tmp_path / "b.svm", tmp_path / "b.store", memory=60_000)
     assert (tmp_path / "b.store" / "run-00002.data.npy").exists()
+
+
+def test_a_file_that_was_not_read_yet_may_be_corrected(small, dataset, tmp_path):
+    bg.data.write(dataset, tmp_path / "0.svm")
+    (tmp_path / "1.svm").write_text("1 1:0.5\n-1 1:oops\n")
+    files = [tmp_path / "0.svm", tmp_path / "1.svm"]
+    with pytest.raises(ValueError, match=r"1.svm, line 2"):
+        convert(files, tmp_path / "a.store", memory=60_000)
+    (tmp_path / "1.svm").write_text("1 1:0.5\n-1 1:7\n")
+    first = []
+    store = convert(files, tmp_path / "a.store", memory=60_000, progress=lambda *seen: first.append(seen[1:]))
+    assert first[0][0] > first[0][1] / 2
+    assert store.shape[0] == 902
+    (tmp_path / "b.svm").write_text("1 1:oops\n")
+    for text, wrong in (("1 1:oops\n", True), ("1 1:5\n", False)):
+        (tmp_path / "b.svm").write_text(text)
+        if wrong:
+            with pytest.raises(ValueError, match=r"b.svm, line 1"):
+                convert(tmp_path / "b.svm", tmp_path / "b.store")
+        else:
+            assert convert(tmp_path / "b.svm", tmp_path / "b.store").shape == (1, 1)
 
 
 @pytest.mark.parametrize(

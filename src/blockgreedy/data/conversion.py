@@ -283,9 +283,9 @@ class _Conversion:
         elif source.names is not None:
             files |= write_names(folder, source.names)
         journal.save()
-        for run in journal.runs:
-            for part in (*PARTS, "y"):
-                (folder / run.file(part)).unlink(missing_ok=True)
+        for pattern in ("run-*", "numbers-*", "combinations-*"):  # also what a killed process has left
+            for file in folder.glob(pattern):
+                file.unlink()
         with replacing_text(folder / META) as file:
             json.dump(self._meta(classes, n_rows), file, indent=1)
         journal.close()

@@ -136,6 +136,15 @@ class Store(TiledDesign):
         r, c = self._place(r, c)
         return sum(self._facts(tile_file(r, c, part))["bytes"] for part in PARTS)
 
+    def will_need(self, r: int, c: int) -> None:
+        """Says that this tile is used soon: the system reads it from disk meanwhile."""
+        r, c = self._place(r, c)
+        if not hasattr(os, "posix_fadvise"):
+            return
+        for part in PARTS:
+            with (self.path / tile_file(r, c, part)).open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
     @cached_property
     def features(self) -> NDArray[np.int32] | None:
         """The feature at each place of the columns; None where place j has feature j."""
