@@ -1,6 +1,7 @@
 """Stores: what is written in tiles is what was given, and damage is found."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -181,6 +182,23 @@ def test_a_store_larger_than_memory_is_not_loaded(dataset, tmp_path, monkeypatch
     monkeypatch.setattr("blockgreedy.data.store.free", lambda: 1000)
     with pytest.raises(MemoryError, match=r"1000 bytes are free"):
         store.dataset()
+
+
+def test_another_process_opens_the_folder_itself(dataset, tmp_path):
+    store = convert(dataset, tmp_path / "a.store", row_groups=2)
+    assert store.y.size
+    sent = pickle.dumps(store)
+    assert len(sent) < 1000
+    assert np.array_equal(put_together(pickle.loads(sent)), dataset.X.toarray())
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_tiles_are_assembled_some_entries_at_a_time(dataset, grid, tmp_path, monkeypatch):
+    monkeypatch.setattr("blockgreedy.data.assembly._BLOCK", 7)
+    store = convert(dataset, tmp_path / "a.store", row_groups=grid[0], column_groups=grid[1])
+    found, given = store.dataset().X, sparse.csc_array(dataset.X)
+    for part in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(found, part), getattr(given, part))
 
 
 def test_meta_says_what_the_store_is_made_of(dataset, tmp_path):

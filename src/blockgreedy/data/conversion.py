@@ -225,26 +225,31 @@ class _Conversion:
         self.tiling = Tiling(self.folder, journal.runs, self.source.dtype, cuts[0], cuts[1], self.n_bytes // 2)
         n_entries = sum(run.n_entries for run in journal.runs)
         n_rows, n_columns = self.tiling.grid
-        done = 0
+        count = self._counter("tiles", n_entries)
         for c in range(n_columns):
             for r in range(n_rows):
-                if not all(tile_file(r, c, part) in journal.files for part in PARTS):
-                    journal.files |= self.tiling.make(r, c)
+                if all(tile_file(r, c, part) in journal.files for part in PARTS):
+                    count((journal.files[tile_file(r, c, "indices")]["bytes"] - HEADER) // 4)
+                else:
+                    journal.files |= self.tiling.make(r, c, count)
                     journal.save(soon=True)
-                done += journal.files[tile_file(r, c, "indices")]["bytes"] // 4
-                self.seen("tiles", min(done, n_entries), n_entries)
         journal.save()
-        read = 0
-
-        def count(entries: int) -> None:
-            nonlocal read
-            read += entries
-            self.seen("statistics", read, n_entries)
-
+        count = self._counter("statistics", n_entries)
         for c in range(n_columns):
             if statistics_file(c) not in journal.files:
                 journal.files |= self.tiling.write_statistics(c, self.n_threads, count)
                 journal.save(soon=True)
+
+    def _counter(self, what: str, total: int) -> Callable[[int], None]:
+        """Adds up entries for the progress."""
+        done = 0
+
+        def count(entries: int) -> None:
+            nonlocal done
+            done += entries
+            self.seen(what, done, total)
+
+        return count
 
     def _cuts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         runs, groups = self.journal.runs, self.layout.row_groups
@@ -284,8 +289,8 @@ class _Conversion:
             files |= write_names(folder, source.names)
         journal.save()
         for pattern in ("run-*", "numbers-*", "combinations-*"):  # also what a killed process has left
-            for file in folder.glob(pattern):
-                file.unlink()
+            for left in folder.glob(pattern):
+                left.unlink()
         with replacing_text(folder / META) as file:
             json.dump(self._meta(classes, n_rows), file, indent=1)
         journal.close()
