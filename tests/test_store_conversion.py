@@ -98,6 +98,28 @@ def test_npz_files_become_what_load_reads(small, dataset, format, compressed, tm
     assert np.array_equal(store.feature_names, names)
 
 
+def test_a_store_becomes_one_with_another_grid(dataset, tmp_path):
+    one = convert(dataset, tmp_path / "a.store", row_groups=3)
+    other = convert(one.path, tmp_path / "b.store", column_groups=4)
+    assert other.grid == (1, 4)
+    assert_same(other, dataset)
+
+
+def test_lines_longer_than_a_block_are_read(small, tmp_path):
+    long = " ".join(f"{j}:1" for j in range(1, 400))
+    (tmp_path / "a.svm").write_text(f"1 {long}\n-1 3:1\n" * 5)
+    assert_same(convert(tmp_path / "a.svm", tmp_path / "a.store", memory=100_000), bg.load(tmp_path / "a.svm"))
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_archives_of_much_repeated_text_fit_in_memory(suffix, tmp_path):
+    opener = gzip.compress if suffix == ".gz" else pytest.importorskip("zstandard").compress
+    (tmp_path / f"a.svm{suffix}").write_bytes(opener(b"1 1:1 2:1\n" * 6_000_000))
+    options = ["160M", {}]
+    peak, _ = map(int, run_script(MEMORY, tmp_path / f"a.svm{suffix}", tmp_path / "a.store", *options).split())
+    assert peak <= 160 << 20
+
+
 def test_dense_arrays_become_stores(tmp_path):
     X = np.arange(12.0).reshape(4, 3)
     np.save(tmp_path / "X.npy", X)

@@ -32,7 +32,7 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
     files = [data_file(path) for path in _paths(source)]
     for file in files:
         check_options(file.path, **options)
-        if not file.path.is_file():
+        if not (file.path.is_dir() if file.format.is_folder else file.path.is_file()):
             raise FileNotFoundError(f"there is no file {str(file.path)!r}")
     kind = _one_kind(files)
     if kind is SVMLIGHT:
