@@ -339,6 +339,7 @@ def test_arguments_are_checked(dataset, tmp_path):
     refused("must be of one kind", [tmp_path / "a.svm", tmp_path / "a.npz"])
     refused("several files of .npz cannot become one store", [tmp_path / "a.npz", tmp_path / "a.npz"])
     refused("names no files", [])
+    refused("'index' is no option of convert; accepted are target", kind=TypeError, index=1)
     refused("source must be a file", 3, kind=TypeError)
     refused("target='y' is for", tmp_path / "a.svm", target="y")
 
