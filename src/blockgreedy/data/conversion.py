@@ -157,11 +157,7 @@ def convert(
         try:
             work.learn()
             work.read_rows()
-            for name, values in of_rows.items():
-                if values.shape != (work.n_rows,):
-                    raise ValueError(
-                        f"{name} has shape {values.shape}, expected ({work.n_rows},): one number per row"
-                    )
+            work.check(of_rows)
             work.make_tiles()
             return work.finish(of_rows)
         except OSError as error:
@@ -225,6 +221,11 @@ class _Conversion:
     def n_columns(self) -> int:
         widest = max(run.n_columns + run.shift for run in self.journal.runs)
         return max(widest, self.source.n_features or 1)
+
+    def check(self, of_rows: dict[str, NDArray[np.float64]]) -> None:
+        for name, values in of_rows.items():
+            if values.shape != (self.n_rows,):
+                raise ValueError(f"{name} has shape {values.shape}, expected ({self.n_rows},): one number per row")
 
     def make_tiles(self) -> None:
         journal = self.journal

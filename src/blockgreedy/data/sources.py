@@ -46,10 +46,10 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
         pairs = [(file.path, file.compression) for file in files]
         return SvmlightRows(pairs, dtype=dtype or np.float64, n_threads=n_threads, **own)  # type: ignore[arg-type]
     if kind is TABLES:
-        target = options.get("target")
+        target = None if options.get("target") is None else os.fspath(options["target"])
         treatment = Treatment.of(**{name: options[name] for name in TREATMENTS if name in options})
         return TableRows(
-            files, target=None if target is None else os.fspath(target), treatment=treatment, encoding=options.get("encoding"),
+            files, target=target, treatment=treatment, encoding=options.get("encoding"),
             labelled=options.get("labelled", True), dtype=dtype or np.float64, n_threads=n_threads,
         )  # fmt: skip
     if len(files) > 1:
