@@ -113,9 +113,9 @@ bench-cv: .venv-bench/built
 	.venv-bench/bin/python -m benchmarks.cv $(RACE)
 	.venv-bench/bin/python -m benchmarks.cv.report
 
-# Fits as users ask for them: CSR in hand, an intercept, every conversion on the clock.
+# The race from CSR: fits as users ask for them, with an intercept and every conversion on the clock.
 bench-users: .venv-bench/built
-	.venv-bench/bin/python -m benchmarks.users $(RACE)
+	.venv-bench/bin/python -m benchmarks.race.from_rows $(RACE)
 
 # Iterations of the family beside one plain gradient pass.
 bench-family: $(VENV)/built

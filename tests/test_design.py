@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import blockgreedy as bg
 from blockgreedy.problem import some_columns
 from blockgreedy.problem.design import Design
+from blockgreedy.solvers import working_set
 
 N, P = 3000, 60_000
 
@@ -137,8 +138,18 @@ def test_all_columns_are_made_where_too_many_turn_out_to_be_missing(text, monkey
     rows, columns = both(X, y, loss="squared", alpha=alpha)
     monkeypatch.setattr(some_columns, "_NEAR_START", 1000.0)
     monkeypatch.setattr(some_columns, "_MOST_REACHABLE", 0.1)  # from the second choice on as well
-    agree(bg.solve(rows), columns, 1e-4)
+    chosen, make = [], working_set.working_set
+    begin = some_columns.SomeColumns.begin
+    monkeypatch.setattr(some_columns.SomeColumns, "begin", lambda self, *a: chosen.append(self) or begin(self, *a))
+    cores = []
+    monkeypatch.setattr(working_set, "working_set", lambda *a, **k: cores.append(made := make(*a, **k)) or made)
+    solution = bg.solve(rows)
     assert is_turned(rows)
+    touched = solution.trace["nonzeros_touched"]
+    assert np.all(np.diff(touched) >= 0)
+    assert chosen[0].n_touched >= X.nnz
+    assert touched[-1] == chosen[0].n_touched + sum(core.nonzeros_touched for core in cores)
+    agree(solution, columns, 1e-4)
 
 
 def test_columns_that_no_dual_point_can_reach_are_left_out_without_a_look():

@@ -104,6 +104,58 @@ def test_columns_that_float32_cannot_hold_send_folds_back_to_themselves(text, wa
     assert np.all(np.isfinite(model.score_path_))
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_group_goes_back_to_an_alpha_and_knows_it_better(text, loss):
+    problem = bg.Problem(text.X, text.y, loss=loss, fit_intercept=True, alpha=1.0)
+    held_out = np.arange(len(text.y)) % 2 == 0
+    folds = [problem.with_sample_weight(mask.astype(float)) for mask in (held_out, ~held_out)]
+    alphas = problem.alpha_max * np.geomspace(1, 0.02, 12)
+    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=np.inf)
+    points = [group.to(i) for i in range(len(alphas))]
+    for at in (5, 10, 2):
+        found = group.again(at, points[at], 1e-2, 5e-7)
+        for k, (fold, point, old) in enumerate(zip(folds, found, points[at], strict=True)):
+            own = fold.with_alpha(alphas[at])
+            best, coef = bg.solve(own, tol=1e-9), np.zeros(own.n_features)
+            coef[point.features] = point.values
+            assert point.status == "converged"
+            assert point.alpha == alphas[at]
+            assert own.objective(coef, point.intercept) == pytest.approx(point.objective, rel=1e-6)
+            assert point.objective <= old.objective + 1e-9
+            assert point.objective - best.objective <= 2e-6 * own.null_model.objective
+            assert group.predictions(k) == pytest.approx(text.X @ coef + point.intercept, abs=1e-4)
+    with pytest.raises(RuntimeError, match="has ended"):
+        group.core.move_to(alphas[-1], 0.0, alphas[-1])
+
+
+def test_alphas_that_decide_are_solved_again_side_by_side(text, monkeypatch):
+    seen, alone, own = [], [], FoldGroup.again
+    monkeypatch.setattr(FoldGroup, "again", lambda group, i, *more: (seen.append(i), own(group, i, *more))[1])
+    monkeypatch.setattr(fold_groups.FoldPath, "solve_again", lambda path, at, advance: alone.append(at))
+    model = fit(bg.LassoCV, text.X, text.y)
+    assert model.alpha_ in model.alphas_[seen]
+    assert all(effort.finest_step < fold_groups.FIRST_STEP for at in alone for _, effort in at)
+
+
+def test_steps_that_do_not_suffice_send_an_alpha_back_to_its_folds(text, monkeypatch):
+    monkeypatch.setattr(fold_group, "_MOST_AGAIN", 0)
+    alone, own = [], fold_groups.FoldPath.solve_again
+    monkeypatch.setattr(
+        fold_groups.FoldPath, "solve_again", lambda path, at, advance: (alone.append(at), own(path, at, advance))[1]
+    )
+    model = fit(bg.LassoCV, text.X, text.y)
+    assert len(alone) >= 5
+    tight = fit(bg.LassoCV, text.X, text.y, 1e-7)
+    assert model.alpha_ == tight.alpha_
+
+
+def test_logistic_folds_of_few_sparse_rows_are_solved_to_tol(text, monkeypatch):
+    monkeypatch.setattr(fold_group, "_LEAST_ROWS", 5000)
+    usual, tight = (bg.LogisticRegressionCV(fold_tol=tol).fit(text.X, text.y) for tol in (None, 1e-8))
+    curves = [model.cv_results_["mean_test_score"] for model in (usual, tight)]
+    np.testing.assert_allclose(curves[0], curves[1], atol=1e-3 * abs(curves[1][0]), rtol=0)
+
+
 def test_copies_of_columns_get_no_weight(text):
     X = sp.csc_array(sp.hstack([text.X, 2 * text.X[:, :400], text.X[:, :400]]))
     problem = bg.Problem(X, text.y, loss="logistic", fit_intercept=True, alpha=1.0)

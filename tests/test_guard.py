@@ -14,6 +14,7 @@ from blockgreedy.backends.cpu import working_set
 from blockgreedy.estimators.fitting import Outcome
 from blockgreedy.problem.certificate import NumpyPasses, scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.rounding import round_weights
 from blockgreedy.solvers.guard import guard
 from conftest import LOSSES, random_problem
 
@@ -88,6 +89,25 @@ def test_rounding_never_takes_a_converged_fit_beyond_its_tol(rng):
     tol = 10.5 * lost / problem.null_model.objective  # rounded, the gap would be 11 times what is lost
     assert exact.round_to(np.dtype(np.float32), tol) == np.float64
     assert exact.solutions[0].gap <= tol * problem.null_model.objective
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "huber", "squared_hinge"])
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_rounded_weights_have_their_best_intercept_and_cost_what_is_said(rng, loss, is_sparse):
+    data = bg.data.text_like(400, 300, 20.0)
+    X = data.X.astype(np.float32) if is_sparse else data.X.toarray().astype(np.float32) + np.float32(500)
+    options = {"loss": loss, "alpha": 5e-4, "fit_intercept": True, "offset": rng.normal(size=400)}
+    free = bg.solve(bg.Problem(X, data.y, **options), tol=1e-6).coef
+    upper = np.where(free > 0, free / 3, np.inf)
+    problem = bg.Problem(X, data.y, upper=upper, **options)
+    solution = bg.solve(problem, tol=1e-6)
+    assert np.any(solution.coef.astype(np.float32) > upper)  # or the case shows nothing
+    coef, intercept, objective = round_weights(problem, solution.coef, solution.intercept, np.dtype(np.float32))
+    assert np.array_equal(coef, coef.astype(np.float32))
+    np.testing.assert_allclose(coef, solution.coef, rtol=1e-6)
+    assert np.all(coef <= upper)
+    assert objective == pytest.approx(problem.objective(coef, intercept), rel=1e-12)
+    assert objective <= problem.objective(coef, problem.best_intercept(coef)) * (1 + 1e-12)
 
 
 def test_a_start_deep_inside_a_plateau_is_left(rng):
@@ -218,3 +238,38 @@ def test_the_guard_charges_what_is_left_of_the_sum():
         assert 0 <= values[0] - values[1] <= 1e12 * 1e-14 * np.sqrt(50) * np.linalg.norm(core.dual)
         charged.append(values[0] - values[1])
     assert max(charged) > 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_on_dense_data_a_guard_says_what_numpy_finds_though_it_reads_little_again(rng, loss, intercept):
+    X = np.asfortranarray(rng.normal(size=(3000, 20)))  # tall: one full step from 0, every column in the support
+    y = X @ rng.normal(size=20) + rng.normal(size=3000)
+    y = np.where(y > 0, 1.0, -1.0) if loss in ("logistic", "squared_hinge") else y
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, fit_intercept=intercept)
+    for ratio in (0.3, 1e-3):
+        here = problem.with_alpha(ratio * problem.alpha_max)
+        solution = bg.solve(here, tol=1e-6)
+        objective, gap = here.objective_and_gap(solution.coef, solution.intercept, solution.dual)
+        assert solution.status == "converged"
+        assert solution.objective == pytest.approx(objective, rel=1e-13)
+        assert solution.gap == pytest.approx(gap, abs=1e-13 * here.null_model.objective)
+
+
+def test_a_guard_judges_the_weights_it_is_given(rng):
+    X = np.asfortranarray(rng.normal(size=(3000, 20)))
+    problem = bg.Problem(X, X @ rng.normal(size=20) + rng.normal(size=3000), alpha=0.01)
+    core = working_set(CoreProblem(problem, 1), tol=1e-2, f_null=-1.0)
+    coef = np.zeros(20)
+    core.start(coef, 0.0)
+    core.step()
+    features = core.support()
+    assert core.n_iter == 1
+    for other in (coef[features], 0.9 * coef[features], coef[features] * (features != 3)):
+        w = np.zeros(20)
+        w[features] = other
+        assert core.verify(features, other, 0.0)[0] == pytest.approx(problem.objective(w), rel=1e-13)
+    few = np.ascontiguousarray(features[:-1])
+    w = np.zeros(20)
+    w[few] = coef[few]
+    assert core.verify(few, coef[few], 0.0)[0] == pytest.approx(problem.objective(w), rel=1e-13)

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks.race import certificate, measure, problems, report
+from benchmarks.race import certificate, from_rows, measure, problems, report, row_peers
 from benchmarks.race.measure import REFERENCE, Row
-from benchmarks.race.peers import all_peers, decades
+from benchmarks.race.peers import Peer, Solver, all_peers, decades
+from benchmarks.table import read_table, write_table
 
 import blockgreedy as bg
 
@@ -167,3 +168,55 @@ def test_the_leader_has_not_arrived_until_a_lower_bound_says_so():
 def test_patience_is_a_multiple_of_the_fastest_to_the_last_target():
     assert measure.fastest_to_the_end([]) == math.inf
     assert measure.fastest_to_the_end([row("a-1", 1e-2, 1.0, 0.25), row("b-1", 1e-2, 0.1, 0.3)]) == 1.0
+
+
+def test_from_csr_ours_is_compared_with_the_fastest_peer_that_arrived(tmp_path):
+    rows = [
+        from_rows.Row("toy", 0.1, 2, "blockgreedy", 1e-4, 0.01, 2e-6),
+        from_rows.Row("toy", 0.1, 2, "skglm", 0.1, 0.05, 1e-6),
+        from_rows.Row("toy", 0.1, 2, "liblinear", 0.1, 0.03, 1e-6),
+        from_rows.Row("toy", 0.1, 2, "snapml", 0.1, math.nan, 1e-2, "passed 20 s"),
+    ]
+    write_table(tmp_path / "rows.csv", from_rows.Row, rows)
+    text = "\n".join(from_rows.table(read_table(tmp_path / "rows.csv", from_rows.Row)))
+    assert "| toy 0.1 | 2 | 10.0 | 50.0 | 30.0 | – (passed 20 s, error 1e-02) | 3.0 (liblinear) |" in text
+    assert "median 3.00, worst 3.00 of 1 cells" in text
+    assert from_rows.ratio_of(rows[:1]) == ("", math.inf)
+
+
+class Scripted:
+    """A worker that answers each tolerance as it was told to."""
+
+    def __init__(self, peer: Peer, answers: dict[float, object]) -> None:
+        self.solver, self.warmed, self.answers = Solver(peer, 1), {("logistic", "sparse")}, answers
+
+    def ask(self, limit: float, order: str, *arguments: object) -> object:
+        return self.answers[arguments[0]] if order == "fit" else None  # type: ignore[index]
+
+
+def test_from_csr_a_peer_counts_at_the_first_tolerance_that_reaches_the_error(tmp_path):
+    made = bg.data.text_like(200, 300, 10.0)
+    y = np.asarray(made.y, dtype=np.float64)
+    judge = from_rows.Judge(problems.Data("toy", sp.csr_matrix(made.X), y, y), 0.1, 1)
+    peer = row_peers.PEERS[0]
+    problem = bg.Problem(made.X, y, loss="logistic", alpha=judge.alpha, fit_intercept=True)
+    good, null = bg.solve(problem, tol=1e-8), problem.null_model
+    loose, tight = (np.zeros(300), null.intercept), (good.coef, good.intercept)
+    answers = {peer.tolerances[0]: (1.0, loose, {}), peer.tolerances[1]: (2.0, tight, {})}
+    found = from_rows.first_success(Scripted(peer, answers), judge, tmp_path, 20.0, 9.0)  # type: ignore[arg-type]
+    assert (found.tolerance, found.seconds) == (peer.tolerances[1], 2.0)
+    assert found.error <= 1e-7
+    slow = from_rows.first_success(Scripted(peer, answers), judge, tmp_path, 20.0, 0.5)  # type: ignore[arg-type]
+    assert math.isnan(slow.seconds)
+    assert "too slow" in slow.note
+
+
+def test_from_csr_our_fit_is_an_estimators_and_has_an_intercept():
+    made = bg.data.text_like(200, 300, 10.0)
+    y = np.asarray(made.y, dtype=np.float64)
+    peer = row_peers.find_peer("blockgreedy")
+    cell = peer.cell(problems.Data("toy", sp.csr_matrix(made.X), y, y), "logistic", 0.01)
+    w, b = peer.answer(peer.fit(peer.prepare(cell, 1), 1e-4))
+    model = bg.LogisticRegression(alpha=0.01, n_threads=1).fit(cell.X, y)
+    assert np.array_equal(w, np.asarray(model.coef_, dtype=np.float64).ravel())
+    assert b == model.intercept_[0]

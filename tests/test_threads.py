@@ -121,7 +121,7 @@ def test_negative_numbers_count_from_all_as_in_joblib():
 
 def test_threads_of_joblibs_threading_backend_share_what_there_is(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    monkeypatch.setattr("blockgreedy.base.threads._cgroup_quota", lambda: None)
+    monkeypatch.setattr("blockgreedy.base.threads._known_quota", lambda: None)
     monkeypatch.setattr("blockgreedy.base.threads._allowed_by_threadpoolctl", lambda: None)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert resolve_threads() == 8
@@ -163,13 +163,32 @@ def test_asking_for_the_number_of_threads_is_cheap():
     assert np.median(times) < 2e-4
 
 
+def test_a_containers_quota_is_read_once_a_second(monkeypatch):
+    from blockgreedy.base import threads
+
+    n_read, now = [0], [100.0]
+
+    def read():
+        n_read[0] += 1
+        return 1
+
+    monkeypatch.setattr(threads, "_cgroup_quota", read)
+    monkeypatch.setattr(threads, "_quota", (float("-inf"), None))
+    monkeypatch.setattr(threads.time, "monotonic", lambda: now[0])
+    assert [resolve_threads() for _ in range(5)] == [1] * 5
+    assert n_read[0] == 1
+    now[0] += 1.5
+    assert resolve_threads() == 1
+    assert n_read[0] == 2
+
+
 def test_nobody_asks_for_more_threads_than_were_given(monkeypatch, rng):
     """How many there are is only looked up where no number was given."""
 
     def looked_up():
         raise AssertionError("the number of threads was given")
 
-    monkeypatch.setattr("blockgreedy.base.threads._cgroup_quota", looked_up)
+    monkeypatch.setattr("blockgreedy.base.threads._known_quota", looked_up)
     X = sp.csr_array(np.where(rng.random((200, 30)) < 0.3, rng.normal(size=(200, 30)), 0.0))
     y = X @ rng.normal(size=30) + rng.normal(size=200)
     u = np.where(np.arange(30) < 2, 0.0, 1.0)  # a null model with weights

@@ -117,10 +117,12 @@ def load(name: str) -> Data:
         return correlated_gaussian(name, *DENSE[name])
     if name in REAL:
         made = bg.load(Path(os.environ["BLOCKGREEDY_DATA"]) / f"{name}.npz")
+    elif name == "crosses-like":
+        made = bg.data.crosses_like()
     elif name in GENERATED:
         made = bg.data.shaped(name.removesuffix("-shaped"))
     else:
-        raise ValueError(f"{name!r} is not a problem of the race; there are {', '.join(NAMES)}")
+        raise ValueError(f"{name!r} is not a problem of the race; there are {', '.join(NAMES)}, crosses-like")
     dtype = made.X.dtype if made.X.dtype.kind == "f" else np.float32  # dorothea is 0/1 in int8
     X = sp.csr_matrix(made.X, dtype=dtype)  # not csr_array: liblinear and tabmat know only the matrix classes
     X.sort_indices()

@@ -12,7 +12,9 @@ from statistics import median
 from typing import Any
 
 from benchmarks.shades import save_both
+from benchmarks.table import read_table
 
+from . import from_rows
 from .measure import REFERENCE, TARGETS, Row, read_rows, time_to_target, with_suboptimality
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -256,13 +258,23 @@ def load_rows(folder: Path) -> list[Row]:
     return with_suboptimality(rows)
 
 
-def summary(rows: Iterable[Row], about: dict[str, Any]) -> str:
+def summary(rows: Iterable[Row], about: dict[str, Any], other: list[from_rows.Row]) -> str:
     rows = list(rows)
     lines = ["# The race", "", "Written by `make bench-report`; rows in `race-*.csv`.", "", *setting(about)]
     lines += ["How many times faster ours is than the best peer of each cell:", "", *overview(rows)]
     for target in TARGETS:
         lines += target_section(rows, target)
-    return "\n".join(lines + by_peer(rows, 1e-5) + failures(rows))
+    return "\n".join(lines + by_peer(rows, 1e-5) + failures(rows) + from_csr(other))
+
+
+def from_csr(rows: list[from_rows.Row]) -> list[str]:
+    if not rows:
+        return []
+    text = (
+        "Whole fits of estimators with an intercept, conversions included (`make bench-users`). Ours is certified to "
+    )
+    text += f"1e-4 at its default settings, peers reach a true {from_rows.ERROR:g}."
+    return ["## From CSR, the estimator's fit included", "", text, "", *from_rows.table(rows)]
 
 
 def main() -> None:
@@ -273,7 +285,7 @@ def main() -> None:
     if not rows:
         raise SystemExit(f"no rows in {folder}: run make bench first")
     about = json.loads((folder / "race-configuration.json").read_text())
-    text = summary(rows, about)
+    text = summary(rows, about, read_table(folder / from_rows.FILE, from_rows.Row))
     (folder / "race-summary.md").write_text(text)
     for path in draw(rows, folder):
         print(path)

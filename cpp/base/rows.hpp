@@ -39,16 +39,24 @@ class Rows {
     for_each([&](std::size_t i) { to[i] = from[i]; });
   }
 
-  double product(const double* a, const double* b) const {
+  // Σ f(i)
+  template <class F>
+  double total(F&& f) const {
     return sum(1, [&](std::int64_t begin, std::int64_t end) {
       // Eight sums, because each addition to a single one would wait for the one before.
       std::array<double, 8> sums{};
       std::int64_t i = begin;
       for (; i + 8 <= end; i += 8) {
-        for (std::int64_t k = 0; k < 8; ++k) sums[k] += a[i + k] * b[i + k];
+        for (std::int64_t k = 0; k < 8; ++k) sums[k] += f(i + k);
       }
-      return std::inner_product(a + i, a + end, b + i, std::accumulate(sums.begin(), sums.end(), 0.0));
+      double all = std::accumulate(sums.begin(), sums.end(), 0.0);
+      for (; i < end; ++i) all += f(i);
+      return all;
     });
+  }
+
+  double product(const double* a, const double* b) const {
+    return total([=](std::int64_t i) { return a[i] * b[i]; });
   }
 
  private:

@@ -108,7 +108,7 @@ class TypedRowsToColumns final : public RowsToColumns {
 
  private:
   static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and count
-  static constexpr std::int64_t entries_per_sum = 32, max_sums = 16;  // a table costs its size twice
+  static constexpr std::int64_t entries_per_sum = 16, max_sums = 16;  // a table costs its size twice
   static constexpr std::int64_t cached_entries = 1 << 19;
   using Lanes = std::array<std::uint32_t, n_fingerprint_lanes>;
 
@@ -160,20 +160,18 @@ class TypedRowsToColumns final : public RowsToColumns {
     n_runs_ = nnz_ < 200000 ? 1 : std::clamp<std::int64_t>(3 * nnz_ / (4 * p_), 1, team.size());
     for (std::int64_t run = 0; run <= n_runs_; ++run) cuts_.push_back(row_of_cut(run, n_runs_));
     all_ = LargeArray<std::uint32_t>(p_);
-    own_counts_.resize(n_runs_ > 1 ? n_runs_ : 0);
+    own_counts_.resize(n_runs_ - 1);
     fingerprints_.assign(n_runs_, {});
   }
-
-  // Of a run; of a single one they are those of all rows.
-  const std::uint32_t* counts(std::int64_t run) const { return n_runs_ > 1 ? own_counts_[run].data() : all_.data(); }
 
   std::int64_t first_entry(std::int64_t run) const { return static_cast<std::int64_t>(rows_.indptr[cuts_[run]]); }
 
   void check_runs(ThreadTeam& team) {
     std::vector<T> largest(n_runs_);
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      if (n_runs_ > 1) own_counts_[run] = LargeArray<std::uint32_t>(p_);
-      std::uint32_t* own = n_runs_ > 1 ? own_counts_[run].data() : all_.data();
+      const bool is_last = run == n_runs_ - 1;  // which counts where all are added up
+      if (!is_last) own_counts_[run] = LargeArray<std::uint32_t>(p_);
+      std::uint32_t* own = is_last ? all_.data() : own_counts_[run].data();
       const auto& loops = kernels().of(rows_.data);
       const std::int64_t end = first_entry(run + 1);
       for (std::int64_t begin = first_entry(run); begin < end && !out_of_range_; begin += check_size) {
@@ -238,47 +236,62 @@ class TypedRowsToColumns final : public RowsToColumns {
   template <class Out>
   const char* write_as(const std::uint8_t* kept, const CscBuffers& columns, ThreadTeam& team) const {
     auto* indptr = static_cast<Out*>(columns.indptr);
-    std::vector<LargeArray<Out>> places = find_places(kept, indptr, team);
+    std::vector<LargeArray<Out>> memory(n_runs_ - 1);
+    std::vector<Out*> places;
+    for (auto& own : memory) places.push_back((own = LargeArray<Out>::unset(p_)).data());
+    places.push_back(indptr +
+                     1);  // entry j + 1 is where the next entry of column j goes, and in the end where it ends
+    const std::vector<std::int64_t> before = find_places(kept, places, team);
     std::atomic<bool> changed{false};
+    indptr[0] = 0;
     team.for_all(n_runs_, [&](std::int64_t run, int) {
-      Writer<Out> writer{places[run].data(), indptr[p_], columns.indices, static_cast<T*>(columns.data)};
+      Writer<Out> writer{places[run], static_cast<Out>(before.back()), columns.indices,
+                         static_cast<T*>(columns.data)};
       const Lanes now = kept ? place_entries<false>(run, kept, writer) : place_entries<true>(run, kept, writer);
       if (now != fingerprints_[run]) changed = true;  // columns were chosen by other values
     });
-    std::int64_t misplaced = 0;
-    for (std::int64_t j = 0; j < p_; ++j) misplaced += places.back().data()[j] != indptr[j + 1];
-    if (changed || misplaced > 0) return "changed";
+    for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
+      std::int64_t at = before[part], misplaced = 0;
+      for (std::int64_t j = first; j < last; ++j) {
+        at += entries_of(kept, j, all_.data()[j]);
+        misplaced += indptr[j + 1] != static_cast<Out>(at);
+      }
+      if (misplaced > 0) changed = true;
+    });
+    if (changed) return "changed";
     return has_repeated_entries(indptr, columns.indices, team) ? "unsorted" : "";
   }
 
-  // Where the entries of each run go, by column: behind those of the runs before it.
+  // Without branches, which could not be predicted.
+  static std::int64_t entries_of(const std::uint8_t* kept, std::int64_t j, std::uint32_t count) {
+    return kept ? std::int64_t{kept[j]} * count : std::int64_t{count};
+  }
+
+  // Sets where the entries of each run go, by column: behind those of the runs before it. Returns how many entries
+  // there are before each part of the columns.
   template <class Out>
-  std::vector<LargeArray<Out>> find_places(const std::uint8_t* kept, Out* indptr, ThreadTeam& team) const {
-    std::vector<LargeArray<Out>> places(n_runs_);
-    for (auto& own : places) own = LargeArray<Out>::unset(p_);
-    // without branches, which could not be predicted
-    const auto of_kept = [&](std::int64_t j, std::uint32_t count) {
-      return kept ? std::int64_t{kept[j]} * count : std::int64_t{count};
-    };
+  std::vector<std::int64_t> find_places(const std::uint8_t* kept, const std::vector<Out*>& places,
+                                        ThreadTeam& team) const {
     std::vector<std::int64_t> before(column_parts(team) + 1);
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       std::int64_t sum = 0;
-      for (std::int64_t j = first; j < last; ++j) sum += of_kept(j, all_.data()[j]);
+      for (std::int64_t j = first; j < last; ++j) sum += entries_of(kept, j, all_.data()[j]);
       before[part + 1] = sum;
     });
     for (std::size_t part = 1; part < before.size(); ++part) before[part] += before[part - 1];
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       auto at = static_cast<Out>(before[part]);
       for (std::int64_t j = first; j < last; ++j) {
-        indptr[j] = at;
-        for (std::int64_t run = 0; run < n_runs_; ++run) {
-          places[run].data()[j] = at;
-          at += static_cast<Out>(of_kept(j, counts(run)[j]));
+        const Out next = at + static_cast<Out>(entries_of(kept, j, all_.data()[j]));
+        for (std::int64_t run = 0; run < n_runs_ - 1; ++run) {
+          places[run][j] = at;
+          at += static_cast<Out>(entries_of(kept, j, own_counts_[run].data()[j]));
         }
+        places.back()[j] = at;
+        at = next;
       }
     });
-    indptr[p_] = static_cast<Out>(before.back());
-    return places;
+    return before;
   }
 
   struct Entry {
@@ -373,7 +386,7 @@ class TypedRowsToColumns final : public RowsToColumns {
   bool has_repeated_entries(const Out* indptr, const std::int32_t* indices, ThreadTeam& team) const {
     std::atomic<std::int64_t> falls{0};
     const auto entries = static_cast<std::int64_t>(indptr[p_]);
-    const std::int64_t n_checks = entries < (1 << 22) ? 1 : 4 * team.size();
+    const std::int64_t n_checks = entries < 200000 ? 1 : 4 * team.size();
     team.for_all(n_checks, [&](std::int64_t part, int) {
       const std::int64_t begin = std::max<std::int64_t>(entries * part / n_checks - 1, 0);
       const std::int64_t end = entries * (part + 1) / n_checks;
@@ -391,7 +404,7 @@ class TypedRowsToColumns final : public RowsToColumns {
   const std::int64_t n_;
   std::vector<std::int64_t> cuts_;                     // the rows of each run
   std::vector<Lanes> fingerprints_;                    // of the values of each run, when they were scanned
-  std::vector<LargeArray<std::uint32_t>> own_counts_;  // of each of several runs
+  std::vector<LargeArray<std::uint32_t>> own_counts_;  // of each run but the last
   std::atomic<bool> out_of_range_{false}, not_finite_{false};
 };
 

@@ -47,6 +47,7 @@ class PyFoldPaths {
   bool move_to(double alpha, double l2, double coming) {
     for (const Buffer<double>& w : weights_)
       if (w.data() == nullptr) throw std::runtime_error("start first");
+    if (has_returned_) throw std::runtime_error("the walk down the alphas has ended");
     if (!(coming <= alpha && alpha <= first().core.penalty.alpha))
       throw std::invalid_argument("alpha must only fall");
     first().team.clear_stop();
@@ -56,6 +57,20 @@ class PyFoldPaths {
       first().team.poll();
     }
     has_moved_ = true;
+    return first().hook.take();
+  }
+
+  // Begins anew at any alpha, after every fold was given its weights there by start(); move_to may not follow. True
+  // if interrupted by Ctrl-C.
+  bool return_to(double alpha, double l2) {
+    if (!has_moved_) throw std::runtime_error("move_to an alpha first");
+    first().team.clear_stop();
+    {
+      nb::gil_scoped_release release;
+      paths_->return_to(alpha, l2);
+      first().team.poll();
+    }
+    has_returned_ = true;
     return first().hook.take();
   }
 
@@ -87,7 +102,7 @@ class PyFoldPaths {
   std::vector<nb::object> objects_;
   std::vector<Buffer<double>> weights_;
   std::unique_ptr<FoldPaths> paths_;
-  bool has_moved_ = false;
+  bool has_moved_ = false, has_returned_ = false;
 };
 
 }  // namespace
@@ -97,6 +112,7 @@ void bind_folds(nb::module_& m) {
   binding.def(nb::init<std::vector<nb::object>, std::vector<double>>(), "problems"_a, "f_null"_a)
       .def("start", &PyFoldPaths::start, "fold"_a, "w"_a.noconvert(), "features"_a, "intercept"_a)
       .def("move_to", &PyFoldPaths::move_to, "alpha"_a, "l2"_a, "coming"_a)
+      .def("return_to", &PyFoldPaths::return_to, "alpha"_a, "l2"_a)
       .def("step", &PyFoldPaths::step, "share"_a, "(largest decrease as a part of f_null, interrupted by Ctrl-C)")
       .def("support",
            [](const PyFoldPaths& self, int fold) {

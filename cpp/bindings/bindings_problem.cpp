@@ -1,9 +1,11 @@
 #include "bindings/bindings_problem.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 
 #include "math/certificate.hpp"
+#include "math/settling.hpp"
 
 namespace blockgreedy {
 
@@ -84,6 +86,13 @@ double PyProblem::residual_at(Vector<double> w, Vector<double> theta) {
   return pass([&] { return kkt_residual(matrix.view, core.penalty, w.data(), theta.data(), team); });
 }
 
+std::optional<PyProblem::PySettledPoint> PyProblem::settled_from(Vector<double> w, double intercept) {
+  check_size("w", w.size(), matrix.n_cols());
+  auto point = pass([&] { return settled(matrix.view, core, w.data(), intercept); });
+  if (!point) return {};
+  return PySettledPoint{give_away(std::move(point->weights)), point->intercept, point->objective};
+}
+
 void bind_problem(nb::module_& m) {
   nb::class_<PyProblem>(m, "CoreProblem", "Objective and certificate passes over one matrix.")
       .def(nb::init<nb::object, Vector<double>, int, double, double, double, OptionalVector, OptionalVector,
@@ -95,7 +104,9 @@ void bind_problem(nb::module_& m) {
       .def("column_products", &PyProblem::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
       .def("alpha_needed", &PyProblem::alpha_needed_by, "theta"_a, "at_null"_a, "rounding"_a)
       .def("penalty_conjugate", &PyProblem::conjugate_at, "theta"_a, "scale"_a, "rounding"_a)
-      .def("kkt_residual", &PyProblem::residual_at, "w"_a, "theta"_a);
+      .def("kkt_residual", &PyProblem::residual_at, "w"_a, "theta"_a)
+      .def("settled", &PyProblem::settled_from, "w"_a, "intercept"_a,
+           "Weights, intercept and objective of the minimum near this point; None where its signs are others.");
 }
 
 }  // namespace blockgreedy

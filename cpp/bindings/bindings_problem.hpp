@@ -40,6 +40,8 @@ class PyProblem {
   double alpha_needed_by(Vector<double> theta, bool at_null, double rounding);
   double conjugate_at(Vector<double> theta, double scale, double rounding);
   double residual_at(Vector<double> w, Vector<double> theta);
+  using PySettledPoint = std::tuple<nb::ndarray<nb::numpy, double, nb::ndim<1>>, double, double>;
+  std::optional<PySettledPoint> settled_from(Vector<double> w, double intercept);
 
   nb::object matrix_object;
   const PyMatrix& matrix;

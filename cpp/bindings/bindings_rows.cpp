@@ -155,13 +155,13 @@ class PyRows {
 
   template <class T>
   nb::tuple write_as(const std::uint8_t* kept, int n_threads) const {
-    const bool wide = sound().n_entries(kept) > INT32_MAX;
-    return wide ? write_to<T, std::int64_t>(kept, n_threads) : write_to<T, std::int32_t>(kept, n_threads);
+    const std::int64_t n_entries = sound().n_entries(kept);
+    return n_entries > INT32_MAX ? write_to<T, std::int64_t>(kept, n_entries, n_threads)
+                                 : write_to<T, std::int32_t>(kept, n_entries, n_threads);
   }
 
   template <class T, class Out>
-  nb::tuple write_to(const std::uint8_t* kept, int n_threads) const {
-    const std::int64_t n_entries = sound().n_entries(kept);
+  nb::tuple write_to(const std::uint8_t* kept, std::int64_t n_entries, int n_threads) const {
     // One block for all three: memory that was given back in one piece is used again in one piece.
     const auto bytes = [](std::int64_t count, std::size_t each) {
       return (count * static_cast<std::int64_t>(each) + 63) / 64 * 64;
@@ -225,6 +225,9 @@ void bind_rows(nb::module_& m) {
       "x_j·theta of every column, or an estimate from rows 0, every, 2·every, …; None if the rows have changed.");
   rows.def("reaches", &PyRows::reaches, "most"_a, "n_threads"_a,
            "Σ_i |x_ij| most_i of every column; None if the rows have changed.");
+  m.def(
+      "release_spare_memory", [] { SpareMemory::shared().clear(); },
+      "Gives memory that is kept for the next fit back to the system.");
   rows.def("long_columns", &PyRows::long_columns, "least"_a, "Those with at least so many entries.");
 }
 

@@ -99,13 +99,28 @@ Numbers combine_columns_of(const PyMatrix& matrix, Vector<double> w) {
   return give_away(std::move(Xw));
 }
 
-Numbers combine_some_columns_of(const PyMatrix& matrix, Vector<std::int32_t> features, Vector<double> values) {
-  check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+void check_features(const PyMatrix& matrix, const Vector<std::int32_t>& features) {
   for (std::size_t k = 0; k < features.size(); ++k) {
     if (features.data()[k] < 0 || features.data()[k] >= matrix.n_cols()) {
       throw std::invalid_argument("features must lie in 0..n_cols-1");
     }
   }
+}
+
+Numbers squared_norms_of(const PyMatrix& matrix, Vector<std::int32_t> features) {
+  check_features(matrix, features);
+  std::vector<double> squares(features.size());
+  std::visit(
+      [&](const auto& view) {
+        for (std::size_t k = 0; k < squares.size(); ++k) squares[k] = column_squared_norm(view, features.data()[k]);
+      },
+      matrix.view);
+  return give_away(std::move(squares));
+}
+
+Numbers combine_some_columns_of(const PyMatrix& matrix, Vector<std::int32_t> features, Vector<double> values) {
+  check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
+  check_features(matrix, features);
   std::vector<double> Xw(matrix.n_rows());
   {
     nb::gil_scoped_release release;
@@ -133,6 +148,7 @@ void bind_theory(nb::module_& m) {
   m.def("combine_columns", &combine_columns_of, "matrix"_a, "w"_a.noconvert());
   m.def("combine_some_columns", &combine_some_columns_of, "matrix"_a, "features"_a.noconvert(),
         "values"_a.noconvert(), "Σ over the features of values_k x_j.");
+  m.def("squared_norms", &squared_norms_of, "matrix"_a, "features"_a.noconvert(), "‖x_j‖² of these features.");
 }
 
 }  // namespace blockgreedy

@@ -37,8 +37,8 @@ class FoldLane : public Iterate {
     rows.evaluate();
   }
 
-  // Alpha and l2 fall; the solution there is guessed from those at the alphas before.
-  void lower(double alpha, double l2) {
+  // Alpha and l2 change; the weights stay.
+  void move_to(double alpha, double l2) {
     const Penalty before = problem_.penalty;
     problem_.penalty.alpha = alpha;
     problem_.penalty.l2 = l2;
@@ -47,7 +47,13 @@ class FoldLane : public Iterate {
     penalty -= less;
     objective -= less;
     search_.begin_alpha();
-    if (extrapolation_.propose(*this, before.alpha - alpha, rows, columns)) search_.try_extrapolation(columns);
+  }
+
+  // Alpha and l2 fall; the solution there is guessed from those at the alphas before.
+  void lower(double alpha, double l2) {
+    const double before = problem_.penalty.alpha;
+    move_to(alpha, l2);
+    if (extrapolation_.propose(*this, before - alpha, rows, columns)) search_.try_extrapolation(columns);
   }
 
   // Along rows.direction, which leads from the weights of `columns` to their points. Returns the decrease.

@@ -26,7 +26,7 @@ class Solver final : public FoldPaths {
         rows_(view.n_rows, team),
         subproblem_(view, {problems.begin(), problems.end()}, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
-        bounds_(view.n_rows, view.n_cols, true, team),
+        bounds_(view.n_rows, view.n_cols, true, false, team),
         repeated_(view, problems[0]->penalty),
         reference_(view.n_rows),
         moved_(static_cast<std::size_t>(view.n_rows)),
@@ -41,6 +41,7 @@ class Solver final : public FoldPaths {
 
   void start(int fold, double* w, const std::vector<std::int32_t>& features, double intercept) override {
     lanes_[fold]->start(w, features, intercept);
+    for (std::int32_t j : features) bounds_.scan_each_time(j);  // whatever was known of its slack
   }
 
   void move_to(double alpha, double l2, double coming) override {
@@ -52,6 +53,17 @@ class Solver final : public FoldPaths {
     clock.next(0);
     if (!(alpha >= prepared_for_)) scan();
     prepared_for_ = coming;
+    clock.next(1);
+  }
+
+  void return_to(double alpha, double l2) override {
+    Clock clock(*this);
+    for_lanes([&](FoldLane<View>& lane) { lane.move_to(alpha, l2); });
+    alpha_ = prepared_for_ = alpha;
+    width_ = 0;
+    read_rows();
+    clock.next(0);
+    scan();
     clock.next(1);
   }
 

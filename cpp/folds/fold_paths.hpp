@@ -19,6 +19,8 @@ class FoldPaths {
   virtual void start(int fold, double* w, const std::vector<std::int32_t>& features, double intercept) = 0;
   // Goes to the next alpha, with this l2; `coming` is the alpha after it.
   virtual void move_to(double alpha, double l2, double coming) = 0;
+  // Goes to any alpha, from weights that start() was just given.
+  virtual void return_to(double alpha, double l2) = 0;
   // One outer iteration of all folds, for which decreases of this share of the objective are negligible. Returns the
   // largest decrease, as a part of the fold's f_null.
   virtual double step(double share) = 0;

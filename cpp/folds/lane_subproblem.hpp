@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/rows.hpp"
+#include "folds/lane_system.hpp"
 #include "folds/lanes.hpp"
 #include "kernels/kernels.hpp"
 #include "math/core_problem.hpp"
@@ -30,8 +31,12 @@ class LaneSubproblem {
  public:
   // One problem for each lane.
   LaneSubproblem(const View& view, std::vector<const CoreProblem*> problems, ThreadTeam& team)
-      : view_(view), problems_(std::move(problems)), team_(team), rows_(view.n_rows, team) {
-    for (auto* v : {&theta, &curvatures, &Xd_, &Xx_, &q_, &hq_}) *v = LaneRows(view.n_rows);
+      : view_(view),
+        problems_(std::move(problems)),
+        team_(team),
+        rows_(view.n_rows, team),
+        system_(view, curvatures, team) {
+    for (auto* v : {&theta, &curvatures, &Xd_}) *v = LaneRows(view.n_rows);
   }
 
   struct Column {
@@ -188,25 +193,18 @@ class LaneSubproblem {
     return false;
   }
 
-  // A coordinate of the linear systems: x is masked by `smooth`, 0 or 1.
-  struct Coordinate {
-    std::int32_t column;
-    Lanes smooth{}, x{}, r{}, scaled{}, p{}, Ap{}, inverse{}, ridge{};
-  };
-
   // Conjugate gradients in every lane; then coordinates that would change sign are set to 0. Returns the decreases.
   Lanes solve_on_support(const Lanes& negligible) {
     set_up_system();
-    if (system_.empty()) return {};
-    fill(Xx_);
-    Lanes rz = product(&Coordinate::r, &Coordinate::scaled), decrease{};
+    if (system_.coordinates.empty()) return {};
+    const std::int64_t before = system_.nonzeros_touched;
+    Lanes rz = system_.begin(Xd_), decrease{};
     std::array<bool, n_lanes> runs{};
     for (int f = 0; f < n_used(); ++f) runs[f] = rz[f] > 0;
     for (int iteration = 0; iteration < T::max_cg_iterations && !team_.poll(); ++iteration) {
       ++cg_iterations;
-      multiply();
-      const Lanes pAp = product(&Coordinate::p, &Coordinate::Ap);
-      Lanes length{};
+      const Lanes pAp = system_.multiply();
+      Lanes length{}, more{};
       bool any = false;
       for (int f = 0; f < n_used(); ++f) {
         if (!runs[f] || !(pAp[f] > 0)) continue;
@@ -216,25 +214,23 @@ class LaneSubproblem {
         runs[f] = own > std::max(T::cg_stop * decrease[f], negligible[f]);
         any = any || runs[f];
       }
-      move_along(length);
+      const Lanes next = system_.move_along(length);
       if (!any) break;
-      const Lanes next = product(&Coordinate::r, &Coordinate::scaled);
-      for (Coordinate& c : system_) {
-        for (int f = 0; f < n_lanes; ++f)
-          c.p[f] = runs[f] && rz[f] > 0 ? c.scaled[f] + next[f] / rz[f] * c.p[f] : 0.0;
-      }
+      for (int f = 0; f < n_used(); ++f) more[f] = runs[f] && rz[f] > 0 ? next[f] / rz[f] : 0.0;
+      system_.turn(runs, more);
       rz = next;
     }
-    return take_clipped(decrease);
+    const Lanes gained = take_clipped(decrease);
+    nonzeros_touched += system_.nonzeros_touched - before;
+    return gained;
   }
 
-  // A x = r with A = XᵀHX + ridge, on the coordinates that are smooth in a lane.
+  // The coordinates that are smooth in a lane.
   void set_up_system() {
-    system_.clear();
-    system_work_ = 0;
+    system_.coordinates.clear();
     for (std::size_t k = 0; k < columns.size(); ++k) {
       const Column& column = columns[k];
-      Coordinate c{.column = static_cast<std::int32_t>(k)};
+      typename LaneSystem<View>::Coordinate c{.column = static_cast<std::int32_t>(k), .feature = column.feature};
       bool any = false;
       for (int f = 0; f < n_used(); ++f) {
         const CoordinatePenalty own = penalty(column, f);
@@ -242,88 +238,22 @@ class LaneSubproblem {
         const bool smooth = (point != 0 || own.l1 == 0) && point > own.lower && point < own.upper && curvature > 0;
         if (!smooth) continue;
         c.smooth[f] = 1;
-        c.inverse[f] = 1 / curvature;
-        c.ridge[f] = own.l2;
-        c.r[f] = -(column.grad[f] + own.l2 * point + (point > 0 ? own.l1 : point < 0 ? -own.l1 : 0.0));
+        c.inverse[f] = static_cast<float>(1 / curvature);
+        c.ridge[f] = static_cast<float>(own.l2);
+        c.r[f] = static_cast<float>(-(column.grad[f] + own.l2 * point +
+                                      (point > 0   ? own.l1
+                                       : point < 0 ? -own.l1
+                                                   : 0.0)));
         any = true;
       }
-      if (!any) continue;
-      system_.push_back(c);
-      system_work_ += count(column);
+      if (any) system_.coordinates.push_back(c);
     }
-    for_parts(system_.size(), system_work_, [&](std::size_t k) {
-      Coordinate& c = system_[k];
-      const Lanes product = weighted_dot(columns[c.column], Xd_);
-      for (int f = 0; f < n_lanes; ++f) {
-        c.r[f] = c.smooth[f] * (c.r[f] - product[f]);
-        c.p[f] = c.scaled[f] = c.r[f] * c.inverse[f];
-      }
-    });
-    nonzeros_touched += system_work_;
   }
 
-  Lanes product(Lanes Coordinate::* a, Lanes Coordinate::* b) const {
-    Lanes sum{};
-    for (const Coordinate& c : system_)
-      for (int f = 0; f < n_lanes; ++f) sum[f] += (c.*a)[f] * (c.*b)[f];
-    return sum;
-  }
-
-  // q = Σ x_k·v_k over the coordinates, v one of their vectors. Parts have private sums.
-  void forward(Lanes Coordinate::* v) {
-    const std::int64_t n_parts =
-        std::clamp<std::int64_t>(system_work_ / (T::entries_per_private_row * view_.n_rows), 1, T::max_private_sums);
-    while (static_cast<std::int64_t>(private_sums_.size()) < n_parts - 1) private_sums_.emplace_back(view_.n_rows);
-    const auto m = static_cast<std::int64_t>(system_.size());
-    team_.for_work(n_parts, system_work_, [&](std::int64_t part) {
-      LaneRows& sum = part == 0 ? q_ : private_sums_[part - 1];
-      std::fill_n(sum.data(), n_lanes * view_.n_rows, 0.0F);
-      for (std::int64_t k = m * part / n_parts; k < m * (part + 1) / n_parts; ++k) {
-        LaneFloats steps;
-        bool any = false;
-        for (int f = 0; f < n_lanes; ++f) {
-          steps[f] = static_cast<float>((system_[k].*v)[f]);
-          any = any || steps[f] != 0;
-        }
-        if (any) add_column(columns[system_[k].column], steps, sum);
-      }
-    });
-    nonzeros_touched += system_work_;
-    for_rows([&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = 1; part < n_parts; ++part) {
-        const float* from = private_sums_[part - 1].data();
-        for (std::int64_t i = begin; i < end; ++i) q_[i] += from[i];
-      }
-      for (std::int64_t i = begin; i < end; ++i) hq_[i] = curvatures[i] * q_[i];
-    });
-  }
-
-  // Ap of the p.
-  void multiply() {
-    forward(&Coordinate::p);
-    for_parts(system_.size(), system_work_, [&](std::size_t k) {
-      Coordinate& c = system_[k];
-      const Lanes product = dot(columns[c.column], hq_);
-      for (int f = 0; f < n_lanes; ++f) c.Ap[f] = c.smooth[f] * (product[f] + c.ridge[f] * c.p[f]);
-    });
-    nonzeros_touched += system_work_;
-  }
-
-  // x += length·p, with the residual and Xx; lanes that have ended have length 0.
-  void move_along(const Lanes& length) {
-    LaneFloats steps;
-    for (int f = 0; f < n_lanes; ++f) steps[f] = static_cast<float>(length[f]);
-    for (Coordinate& c : system_) {
-      for (int f = 0; f < n_lanes; ++f) {
-        c.x[f] += length[f] * c.p[f];
-        c.r[f] -= length[f] * c.Ap[f];
-        c.scaled[f] = c.r[f] * c.inverse[f];
-      }
-    }
-    for_rows([&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; i += n_lanes)
-        for (int f = 0; f < n_lanes; ++f) Xx_[i + f] += steps[f] * q_[i + f];
-    });
+  // Where a step leads that may not change the sign nor leave the bounds.
+  static double clipped(const CoordinatePenalty& own, double point, double step) {
+    const double to = own.l1 > 0 && (point + step) * point <= 0 ? 0.0 : point + step;
+    return std::clamp(to, own.lower, own.upper);
   }
 
   // Goes to where the coordinates x lead, those that change sign or leave their bounds to 0 or to the bound. Lanes in
@@ -332,29 +262,22 @@ class LaneSubproblem {
     Lanes first;  // how far a lane could go
     first.fill(1.0);
     bool any = false;
-    for (Coordinate& c : system_) {
+    for (std::size_t k = 0; k < system_.coordinates.size(); ++k) {
+      const auto& c = system_.coordinates[k];
       const Column& column = columns[c.column];
+      system_.p[k] = {};  // the correction
       for (int f = 0; f < n_used(); ++f) {
-        c.p[f] = 0;  // the correction
         if (c.x[f] == 0) continue;
         const CoordinatePenalty own = penalty(column, f);
-        const double point = column.point[f];
-        double to = point + c.x[f];
-        if (own.l1 > 0 && to * point <= 0) to = 0;
-        to = std::clamp(to, own.lower, own.upper);
-        if (to == point + c.x[f]) continue;
-        first[f] = std::min(first[f], (to - point) / c.x[f]);
-        c.p[f] = (to - point) - c.x[f];
-        c.Ap[f] = 1;  // clipped
+        const double point = column.point[f], x = static_cast<double>(c.x[f]);
+        const double to = clipped(own, point, x);
+        if (to == point + x) continue;
+        first[f] = std::min(first[f], (to - point) / x);
+        system_.p[k][f] = static_cast<float>((to - point) - x);
         any = true;
       }
     }
-    if (any) {
-      forward(&Coordinate::p);
-      for_rows([&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t i = begin; i < end; ++i) Xx_[i] += q_[i];
-      });
-    }
+    if (any) system_.correct();
     const Lanes change = change_of_clipped();
     LaneFloats keep{}, scale{};  // Xd += scale·(Xx − keep·q)
     Lanes gained{};
@@ -364,16 +287,16 @@ class LaneSubproblem {
       scale[f] = taken ? 1.0F : static_cast<float>(t);
       keep[f] = taken || !any ? 0.0F : 1.0F;
       gained[f] = taken ? -change[f] : t * (2 - t) * promised[f];
-      for (Coordinate& c : system_) {
+      for (auto& c : system_.coordinates) {
         double& point = columns[c.column].point[f];
-        const double to = taken ? point + c.x[f] + c.p[f] : point + t * c.x[f];
-        const bool at_zero = taken && c.p[f] != 0 && std::fabs(to) <= T::rounding * std::fabs(point);
-        if (c.smooth[f] != 0) point = at_zero ? 0.0 : to;
+        if (c.smooth[f] == 0) continue;
+        const double x = static_cast<double>(c.x[f]);
+        point = taken ? clipped(penalty(columns[c.column], f), point, x) : point + t * x;
       }
     }
     for_rows([&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; i += n_lanes)
-        for (int f = 0; f < n_lanes; ++f) Xd_[i + f] += scale[f] * (Xx_[i + f] - keep[f] * q_[i + f]);
+        for (int f = 0; f < n_lanes; ++f) Xd_[i + f] += scale[f] * (system_.Xx[i + f] - keep[f] * system_.q[i + f]);
     });
     return gained;
   }
@@ -386,14 +309,17 @@ class LaneSubproblem {
       Lanes& sum = partial[slice];
       for (std::int64_t i = n_lanes * slices.begin(slice); i < n_lanes * slices.end(slice); i += n_lanes)
         for (int f = 0; f < n_lanes; ++f)
-          sum[f] += static_cast<double>(curvatures[i + f] * Xx_[i + f] * (Xd_[i + f] + 0.5F * Xx_[i + f]));
+          sum[f] +=
+              static_cast<double>(curvatures[i + f] * system_.Xx[i + f] * (Xd_[i + f] + 0.5F * system_.Xx[i + f]));
     });
     Lanes change{};
     for (const Lanes& sum : partial) add(sum, change);
-    for (const Coordinate& c : system_) {
+    for (std::size_t k = 0; k < system_.coordinates.size(); ++k) {
+      const auto& c = system_.coordinates[k];
       const Column& column = columns[c.column];
       for (int f = 0; f < n_used(); ++f) {
-        const double step = c.x[f] + c.p[f], from = column.point[f], to = from + step;
+        const double step = static_cast<double>(c.x[f]) + static_cast<double>(system_.p[k][f]),
+                     from = column.point[f], to = from + step;
         const CoordinatePenalty own = penalty(column, f);
         change[f] += column.grad[f] * step + own.l1 * (std::fabs(to) - std::fabs(from)) +
                      0.5 * own.l2 * (to - from) * (to + from);
@@ -406,10 +332,9 @@ class LaneSubproblem {
   const std::vector<const CoreProblem*> problems_;
   ThreadTeam& team_;
   Rows rows_;
-  std::int64_t work_ = 0, system_work_ = 0;  // entries of the columns
-  LaneRows Xd_, Xx_, q_, hq_;
-  std::vector<LaneRows> private_sums_;
-  std::vector<Coordinate> system_;
+  std::int64_t work_ = 0;  // entries of the columns
+  LaneRows Xd_;
+  LaneSystem<View> system_;
 };
 
 }  // namespace blockgreedy

@@ -145,6 +145,12 @@ struct Kernels {
   // Columns of the float32 copy in subproblem.hpp: z·v and v += step·z, sparse and dense.
   double (*float_dot)(const std::int32_t* at, const float* z, std::int64_t n, const float* v);
   void (*float_axpy)(const std::int32_t* at, const float* z, std::int64_t n, float step, float* v);
+  // m short columns, the entries of number k at starts[k] … starts[k + 1], with eight vectors side by side:
+  // v += Σ p_k·x_k, where p_k is not 0; and out_k = x_k·v.
+  void (*lane_combine)(const std::uint16_t* at, const float* x, const std::int64_t* starts, std::int64_t m,
+                       const float* p, float* v);
+  void (*lane_products)(const std::uint16_t* at, const float* x, const std::int64_t* starts, std::int64_t m,
+                        const float* v, float* out);
   double (*float_dense_dot)(const float* a, const float* b, std::int64_t n);
   void (*float_dense_axpy)(const float* z, float step, float* v, std::int64_t n);
   void (*float_subtract)(float* a, const float* b, std::int64_t n);

@@ -15,8 +15,8 @@ using EightFloats = float __attribute__((vector_size(32)));
   EightFloats name;                  \
   __builtin_memcpy(&name, (from), sizeof(name))
 
-template <class T>
-void lane_dot_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* v, float* out) {
+template <class I, class T>
+void lane_dot_loop(const I* at, const T* x, std::int64_t n, const float* v, float* out) {
   EightFloats even{}, odd{};
   std::int64_t k = 0;
   for (; k + 2 <= n; k += 2) {
@@ -66,8 +66,8 @@ void lane_squares_loop(const std::int32_t* at, const T* x, std::int64_t n, const
   __builtin_memcpy(out, &sum, sizeof(sum));
 }
 
-template <class T>
-void lane_axpy_loop(const std::int32_t* at, const T* x, std::int64_t n, const float* steps, float* v) {
+template <class I, class T>
+void lane_axpy_loop(const I* at, const T* x, std::int64_t n, const float* steps, float* v) {
   BLOCKGREEDY_LOAD(step, steps);
   for (std::int64_t k = 0; k < n; ++k) {
     float* to = v + 8 * std::int64_t{at[k]};
@@ -75,6 +75,22 @@ void lane_axpy_loop(const std::int32_t* at, const T* x, std::int64_t n, const fl
     a += static_cast<float>(x[k]) * step;
     __builtin_memcpy(to, &a, sizeof(a));
   }
+}
+
+inline void lane_combine_loop(const std::uint16_t* at, const float* x, const std::int64_t* starts, std::int64_t m,
+                              const float* p, float* v) {
+  for (std::int64_t column = 0; column < m; ++column) {
+    const float* own = p + 8 * column;
+    bool any = false;
+    for (int f = 0; f < 8; ++f) any = any || own[f] != 0;
+    if (any) lane_axpy_loop(at + starts[column], x + starts[column], starts[column + 1] - starts[column], own, v);
+  }
+}
+
+inline void lane_products_loop(const std::uint16_t* at, const float* x, const std::int64_t* starts, std::int64_t m,
+                               const float* v, float* out) {
+  for (std::int64_t column = 0; column < m; ++column)
+    lane_dot_loop(at + starts[column], x + starts[column], starts[column + 1] - starts[column], v, out + 8 * column);
 }
 
 #undef BLOCKGREEDY_LOAD

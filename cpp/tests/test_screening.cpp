@@ -43,7 +43,8 @@ TEST("screening: a column's class covers its nonzeros") {
 
 // Columns with thresholds alpha·u_j and bounds that were stored at a reference.
 struct Screened {
-  explicit Screened(bool has_weights) : weights(300, 1.0), bounds(120, 300, has_weights, team) {
+  explicit Screened(bool has_weights, bool are_full = false)
+      : x(120, 300, are_full ? 1.0 : 0.1, 5), weights(300, 1.0), bounds(120, 300, has_weights, are_full, team) {
     for (std::size_t j = 0; j < 300 && has_weights; ++j) weights[j] = 0.5 + static_cast<double>(j % 4);
     bounds.set_reference(theta, alpha);
     for (std::int64_t j = 0; j < 300; ++j) {
@@ -63,7 +64,7 @@ struct Screened {
     return visited;
   }
 
-  RandomMatrix x{120, 300, 0.1, 5};
+  RandomMatrix x;
   std::vector<double> theta = random_vector(120, 6), weights;
   double alpha = 8;
   ThreadTeam team{1};
@@ -71,8 +72,8 @@ struct Screened {
 };
 
 TEST("screening: every column that violates its threshold is visited, after moves of any length") {
-  for (const bool has_weights : {false, true}) {
-    Screened all(has_weights);
+  for (const int kind : {0, 1, 2, 3}) {
+    Screened all(kind % 2 == 1, kind >= 2);
     for (const double length : {0.0, 1e-3, 0.03, 0.3, 1.0}) {
       for (const double factor : {0.8, 1.0, 1.3}) {
         std::vector<double> point = random_vector(120, 9, length);

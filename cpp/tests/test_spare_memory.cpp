@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 #ifdef __linux__
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
@@ -50,6 +51,16 @@ TEST("spare memory: of more pieces than may lie there the oldest go") {
   void* again = spare.take(size);
   CHECK(again == pieces[12]);
   spare.give(again, size);
+}
+
+TEST("spare memory: all of it goes back when asked to") {
+  auto& spare = SpareMemory::shared();
+  void* piece = spare.take(size);
+  static_cast<char*>(piece)[0] = 1;
+  spare.give(piece, size);
+  spare.clear();
+  unsigned char in_memory = 0;
+  CHECK(mincore(piece, 4096, &in_memory) != 0);  // no longer mapped
 }
 
 TEST("spare memory: a child of fork need not wait for a thread that it does not have") {

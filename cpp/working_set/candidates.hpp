@@ -37,12 +37,14 @@ bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
 template <class View>
 class Candidates {
  public:
+  static constexpr bool is_full = !requires(View view) { view.indices; };  // dense
+
   Candidates(const View& view, const CoreProblem& problem, double least_alpha, ThreadTeam& team)
       : view_(view),
         problem_(problem),
         least_alpha_(least_alpha),
         team_(team),
-        bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, team),
+        bounds_(view.n_rows, view.n_cols, problem.penalty.weights != nullptr, is_full, team),
         cuts_(equal_nonzero_cuts(view, n_column_parts)),
         repeated_(view, problem.penalty),
         features_(new std::int32_t[view.n_cols]),

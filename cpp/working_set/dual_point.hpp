@@ -2,7 +2,6 @@
 // keeps the constraints |x_j·θ| ≤ threshold_j of all columns; see "The proof" in docs/default-solver.md.
 #pragma once
 
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "base/rows.hpp"
 #include "math/core_problem.hpp"
 #include "working_set/candidates.hpp"
+#include "working_set/dual_rows.hpp"
 #include "working_set/tuning.hpp"
 
 namespace blockgreedy {
@@ -24,6 +24,7 @@ class DualPoint {
         problem_(problem),
         team_(team),
         rows_(view.n_rows, team),
+        dual_rows_(view.n_rows, problem, team),
         candidates_(candidates),
         dual_(dual),
         value_(value) {}
@@ -32,6 +33,7 @@ class DualPoint {
   void reset() {
     dual_.assign(static_cast<std::size_t>(view_.n_rows), 0.0);
     value_ = 0;
+    products_are_known_ = false;
   }
 
   // Where the solve stands.
@@ -54,7 +56,7 @@ class DualPoint {
     for (int round = 0;; ++round) {
       if (has_equalities && !move_to_equalities(point, where.root, unpenalised)) return false;
       find_broken(point, where, round == 0);
-      keep_if_better(point);
+      keep_if_better(point, round == 0 && has_all_products());
       if (round == n_repairs || broken_.empty() || value_ >= where.sufficient || value_ < where.hopeful)
         return !has_equalities;
       std::erase_if(broken_, [&](const Broken& entry) {
@@ -65,7 +67,7 @@ class DualPoint {
       for (int sweep = 0; sweep < T::sweeps_per_repair; ++sweep) {
         for (Broken& entry : broken_) project(point, entry, where.root);
       }
-      into_domain(point);
+      dual_rows_.into_domain(point);
     }
   }
 
@@ -73,25 +75,20 @@ class DualPoint {
   // by more than rounding.
   double recompute(const Where& where) {
     if (!keeps_equalities(dual_, unpenalised_of(where), T::equality_final)) return -infinity;
-    // −∞ from a row outside of the domain; NaN is outside as well
-    double value = sum_inside(dual_, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      bool inside = true;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = row_weight(first + i), outside = dual_[first + i] - weight * u[i];
-        inside &= std::fabs(outside) <= T::domain_rounding * weight * std::max(1.0, std::fabs(u[i]));
-      }
-      return inside ? -conjugate_of(first, count, u) : -infinity;
-    });
+    double value = dual_rows_.value(dual_);
     if (problem_.offset) value += rows_.product(dual_.data(), problem_.offset);
     products_.resize(n_column_parts);
     for (auto& part : products_) part.clear();
     const double rounding =
         Tuning::Screening::product_rounding * std::sqrt(rows_.product(dual_.data(), dual_.data()));
-    candidates_.visit_violators_exactly(dual_, [&](std::int64_t part, std::int32_t j, double norm, double product) {
+    const auto visit = [&](std::int64_t part, std::int32_t j, double norm, double product) {
       const CoordinatePenalty penalty = problem_.penalty.at(j);
       if (!limits_dual(penalty, product)) product += std::copysign(rounding * norm, product);
       if (!(std::fabs(product) <= penalty.l1)) products_[part].push_back({j, product});
-    });
+    };
+    if (products_are_known_)
+      for (const Scanned& entry : scanned_) visit(0, entry.feature, entry.norm, scale_ * entry.product);
+    else candidates_.visit_violators_exactly(dual_, visit);
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
         const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
@@ -107,31 +104,7 @@ class DualPoint {
   // estimate.
   double leak(double b) { return problem_.fit_intercept ? std::fabs(b * sum_of(dual_)) : 0.0; }
 
-  // Moves each row into the domain of the loss's conjugate. Calls moved(i) for those that were outside by more than
-  // rounding, and returns how many these were.
-  template <class Moved>
-  double into_domain(std::vector<double>& point, Moved&& moved) {
-    if (problem_.loss.traits().is_quadratic) return 0;  // no bounds
-    return sum_inside(point, 1.0, [&](std::int64_t first, std::int64_t count, const double* u) {
-      double n_moved = 0;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double weight = row_weight(first + i), inside = weight * u[i];
-        if (std::fabs(inside - point[first + i]) > T::row_rounding * std::max(weight, std::fabs(inside))) {
-          moved(first + i);
-          ++n_moved;
-        }
-        point[first + i] = inside;
-      }
-      return n_moved;
-    });
-  }
-  void into_domain(std::vector<double>& point) {
-    into_domain(point, [](std::int64_t) {});
-  }
-
-  double row_weight(std::int64_t i) const {
-    return problem_.row_weights ? problem_.row_weights[i] : 1.0 / static_cast<double>(view_.n_rows);
-  }
+  const DualRows& rows() const { return dual_rows_; }
 
  private:
   using T = Tuning::Proof;
@@ -143,10 +116,16 @@ class DualPoint {
     double curvature = -1;  // Σ curvature·x², if it is known
   };
 
+  // A column and its product with the last point that was scanned.
+  struct Scanned {
+    std::int32_t feature;
+    double norm, product;
+  };
+
   // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if its value is larger.
   // Columns with bounds or l2 have no constraint but a conjugate that is subtracted: where only rounding takes them
   // beyond their threshold, scaling costs less.
-  void keep_if_better(const std::vector<double>& point) {
+  void keep_if_better(const std::vector<double>& point, bool has_products) {
     double worst = 0, worst_of_all = 0;
     for (const Broken& entry : broken_) {
       const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
@@ -155,13 +134,13 @@ class DualPoint {
       worst_of_all = std::max(worst_of_all, size);
       if (limits_dual(penalty, entry.product)) worst = std::max(worst, size);
     }
-    try_scale(point, worst);
-    if (worst_of_all > std::max(worst, 1.0)) try_scale(point, worst_of_all);
+    try_scale(point, worst, has_products);
+    if (worst_of_all > std::max(worst, 1.0)) try_scale(point, worst_of_all, has_products);
   }
 
-  void try_scale(const std::vector<double>& point, double worst) {
+  void try_scale(const std::vector<double>& point, double worst, bool has_products) {
     const double scale = worst > 1 ? (1 - T::scale_margin) / worst : 1.0;
-    double value = -conjugate(point, scale);
+    double value = -dual_rows_.conjugate(point, scale);
     if (problem_.offset) {
       value += scale * rows_.product(point.data(), problem_.offset);
     }
@@ -171,6 +150,8 @@ class DualPoint {
     }
     if (!(value > value_)) return;
     value_ = value;
+    scale_ = scale;
+    products_are_known_ = has_products;
     rows_.for_each([&](std::size_t i) { dual_[i] = scale * point[i]; });
   }
 
@@ -186,10 +167,32 @@ class DualPoint {
       product += std::copysign(rounding * norm, product);
       if (std::fabs(product) > penalty.l1) products_[part].push_back({j, product});
     };
-    if (scan) candidates_.scan(point, where.w, where.max_proposals, where.scan, visit);
+    if (scan) scan_all(point, where, visit);
     else candidates_.visit_violators(point, visit);
     broken_.clear();
     for (const auto& part : products_) broken_.insert(broken_.end(), part.begin(), part.end());
+  }
+
+  // As at a new θ. Dense columns are few, and their products long: these are kept.
+  template <class Visit>
+  void scan_all(const std::vector<double>& point, const Where& where, Visit visit) {
+    products_are_known_ = false;
+    if constexpr (!Candidates<View>::is_full) {
+      candidates_.scan(point, where.w, where.max_proposals, where.scan, visit);
+    } else {
+      std::vector<std::vector<Scanned>> parts(n_column_parts);
+      candidates_.scan(point, where.w, where.max_proposals, where.scan,
+                       [&](std::int64_t part, std::int32_t j, double norm, double product) {
+                         parts[part].push_back({j, norm, product});
+                         visit(part, j, norm, product);
+                       });
+      scanned_.clear();
+      for (const auto& part : parts) scanned_.insert(scanned_.end(), part.begin(), part.end());
+    }
+  }
+  // Whether that computed the product of every column that there is.
+  bool has_all_products() const {
+    return Candidates<View>::is_full && static_cast<std::int64_t>(scanned_.size()) == candidates_.size();
   }
 
   std::vector<std::int32_t> unpenalised_of(const Where& where) const {
@@ -267,7 +270,7 @@ class DualPoint {
     std::vector<float> free = root;  // but 0 in rows at an end of their domain
     for (int round = 0; round < T::domain_rounds; ++round) {
       project_equalities(point, free, unpenalised);
-      const double n_moved = into_domain(point, [&](std::int64_t i) { free[i] = 0; });
+      const double n_moved = dual_rows_.into_domain(point, [&](std::int64_t i) { free[i] = 0; });
       // what is left of a sum is missing from the proof, however little it is
       if (n_moved == 0 || keeps_equalities(point, unpenalised, T::equality_goal)) break;
     }
@@ -356,6 +359,7 @@ class DualPoint {
   // By default to a tenth of what the check in certificate.py allows.
   bool keeps_equalities(const std::vector<double>& point, const std::vector<std::int32_t>& unpenalised,
                         double rounding = T::equality_rounding) {
+    if (!problem_.fit_intercept && unpenalised.empty()) return true;
     const double length = std::sqrt(rows_.product(point.data(), point.data()));
     if (problem_.fit_intercept) {
       if (!(std::fabs(sum_of(point)) <= rounding * length * std::sqrt(static_cast<double>(view_.n_rows))))
@@ -364,7 +368,8 @@ class DualPoint {
     for (std::int32_t feature : unpenalised) {
       const double product = column_dot(view_, feature, point.data());
       double squares = 0;
-      view_.for_each_nonzero(feature, [&](std::int32_t i, double x) { squares += row_weight(i) > 0 ? x * x : 0.0; });
+      view_.for_each_nonzero(feature,
+                             [&](std::int32_t i, double x) { squares += dual_rows_.weight(i) > 0 ? x * x : 0.0; });
       const double norm = std::sqrt(squares);
       if (limits_dual(problem_.penalty.at(feature), product) && !(std::fabs(product) <= rounding * length * norm))
         return false;
@@ -372,55 +377,20 @@ class DualPoint {
     return true;
   }
 
-  // Calls f(first, count, u) with u = θ/ω brought into the conjugate's domain, rows a few at a time; sums what f
-  // returns.
-  template <class F>
-  double sum_inside(const std::vector<double>& point, double scale, F&& f) {
-    return rows_.sum(8, [&](std::int64_t begin, std::int64_t end) {
-      constexpr std::int64_t chunk = 256;
-      std::array<double, chunk> u;
-      double sum = 0;
-      for (std::int64_t first = begin; first < end; first += chunk) {
-        const std::int64_t count = std::min(chunk, end - first);
-        if (problem_.row_weights) {
-          for (std::int64_t i = 0; i < count; ++i) {
-            const double weight = problem_.row_weights[first + i];
-            u[i] = weight > 0 ? scale * point[first + i] / weight : 0.0;
-          }
-        } else {
-          const double all = scale * static_cast<double>(view_.n_rows);
-          for (std::int64_t i = 0; i < count; ++i) u[i] = all * point[first + i];
-        }
-        loss_kernels(problem_.loss).into_domain(problem_.y + first, u.data(), count, problem_.loss.delta);
-        sum += f(first, count, u.data());
-      }
-      return sum;
-    });
-  }
-
-  // Σ ω loss*(y, scale·θ/ω)
-  double conjugate(const std::vector<double>& point, double scale) {
-    return sum_inside(point, scale, [&](std::int64_t first, std::int64_t count, const double* u) {
-      return conjugate_of(first, count, u);
-    });
-  }
-  double conjugate_of(std::int64_t first, std::int64_t count, const double* u) const {
-    std::array<double, 256> value;
-    loss_kernels(problem_.loss).conjugates(problem_.y + first, u, count, problem_.loss.delta, value.data());
-    double sum = 0;
-    for (std::int64_t i = 0; i < count; ++i) sum += row_weight(first + i) * value[i];
-    return sum;
-  }
-
   View view_;
   const CoreProblem& problem_;
   ThreadTeam& team_;
   Rows rows_;
+  DualRows dual_rows_;
   Candidates<View>& candidates_;
   std::vector<double>& dual_;
   double& value_;
   std::vector<std::vector<Broken>> products_;  // by part
   std::vector<Broken> broken_;                 // all of them
+  std::vector<Scanned> scanned_;               // of dense columns
+  // The dual point is this times the point that was scanned, whose products with all columns are in scanned_.
+  double scale_ = 1;
+  bool products_are_known_ = false;
 };
 
 }  // namespace blockgreedy

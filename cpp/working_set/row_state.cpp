@@ -36,6 +36,8 @@ double RowState::evaluate(const double* along, double size, std::vector<double>&
 void RowState::accept_trial(const AcceptedStep& step) {
   adapt_safeguards(step);
   rows_.for_each([&](std::size_t i) { predictions[i] += step.size * direction[i]; });
+  is_one_sum = are_zero && step.size == 1;
+  are_zero = false;
   theta.swap(trial_theta);
   root_curvature.swap(trial_root_curvature);
   if (!step.is_extension) apply_secants(step.size >= 1);
@@ -80,13 +82,9 @@ void RowState::apply_secants(bool full_step) {
 
 double RowState::curvature(bool at_trial) const {
   const float* root = at_trial ? trial_root_curvature.data() : root_curvature.data();
-  return rows_.sum(2, [&](std::int64_t begin, std::int64_t end) {
-    double sum = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const double v = static_cast<double>(root[i]) * direction[i];
-      sum += v * v;
-    }
-    return sum;
+  return rows_.total([root, along = direction.data()](std::int64_t i) {
+    const double v = static_cast<double>(root[i]) * along[i];
+    return v * v;
   });
 }
 

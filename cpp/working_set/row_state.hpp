@@ -60,7 +60,10 @@ class RowState {
   double sum(const std::vector<double>& v) const;
   const Rows& rows() const { return rows_; }
 
-  std::vector<double> predictions;    // Xw + intercept + offset
+  std::vector<double> predictions;  // Xw + intercept + offset
+  // Whether they are one sum of columns times weights, with nothing added since: that of the start, or the direction
+  // of a full step from predictions that are all 0.
+  bool is_one_sum = false, are_zero = false;
   std::vector<double> theta;          // θ: weight of the row times the derivative of its loss
   std::vector<float> root_curvature;  // √(weight of the row · curvature)
   std::vector<double> direction;      // Xd + step of the intercept

@@ -97,9 +97,10 @@ inline DistanceBounds distance_between(const double* a, const double* b, double 
 // never touched, so that dropped columns cost no memory.
 class ScreeningBounds {
  public:
-  // has_weights: thresholds are alpha·u_j with u_j that differ.
-  ScreeningBounds(std::int64_t n_rows, std::int64_t n_columns, bool has_weights, ThreadTeam& team)
+  // has_weights: thresholds are alpha·u_j with u_j that differ. are_full: all columns have an entry in every row.
+  ScreeningBounds(std::int64_t n_rows, std::int64_t n_columns, bool has_weights, bool are_full, ThreadTeam& team)
       : n_rows_(n_rows),
+        are_full_(are_full),
         team_(team),
         rows_(n_rows, team),
         reference_(static_cast<std::size_t>(n_rows)),
@@ -154,8 +155,7 @@ class ScreeningBounds {
   SlackMove move_to(const std::vector<double>& point, double alpha, double strong_width) const {
     constexpr float margin = Tuning::Screening::float_margin;
     const auto scale = static_cast<float>(scale_to(point));
-    const DistanceBounds bounds =
-        distance_between(point.data(), reference_.data(), static_cast<double>(scale), n_rows_, team_);
+    const DistanceBounds bounds = distance_to(point, static_cast<double>(scale));
     const double before = static_cast<double>(scale) * reference_alpha_;
     SlackMove move;
     for (std::size_t k = 0; k < bounds.size(); ++k) move.distance[k] = static_cast<float>(bounds[k]) * (1 + margin);
@@ -200,7 +200,7 @@ class ScreeningBounds {
   FinalMove final_move_to(const std::vector<double>& point, double alpha) const {
     constexpr double margin = Tuning::Screening::margin;
     const double scale = scale_to(point);
-    const DistanceBounds bounds = distance_between(point.data(), reference_.data(), scale, n_rows_, team_);
+    const DistanceBounds bounds = distance_to(point, scale);
     const double shift = alpha - scale * reference_alpha_;
     return {{scale, shift - margin * (alpha + scale * reference_alpha_), margin, (1 + margin) * bounds.back()},
             bounds};
@@ -228,10 +228,23 @@ class ScreeningBounds {
     return std::clamp(rows_.product(point.data(), reference_.data()) / square, Tuning::Screening::min_scale,
                       Tuning::Screening::max_scale);
   }
+  // Bounds for point − scale·reference. Full columns need the last alone, which is no more than a norm.
+  DistanceBounds distance_to(const std::vector<double>& point, double scale) const {
+    const double *a = point.data(), *b = reference_.data();
+    if (!are_full_) return distance_between(a, b, scale, n_rows_, team_);
+    const double squares = rows_.total([=](std::int64_t i) {
+      const double change = a[i] - scale * b[i];
+      return change * change;
+    });
+    DistanceBounds bounds{};
+    bounds.fill(std::sqrt(squares) * (1 + Tuning::Screening::distance_margin));
+    return bounds;
+  }
   // By how much a threshold changes with alpha, over the column's norm.
   const float* slopes() const { return weighted_slopes_ ? weighted_slopes_.get() : inverse_norms_.get(); }
 
   const std::int64_t n_rows_;
+  const bool are_full_;
   ThreadTeam& team_;
   Rows rows_;
   std::vector<double> reference_;  // a θ or dual point

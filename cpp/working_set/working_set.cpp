@@ -41,13 +41,16 @@ class Solver final : public WorkingSet {
   void start(double* w, double b) override {
     weights = w;
     intercept = b;
-    rows_.rows().for_each([&](std::size_t i) { rows_.predictions[i] = b + offset(i); });
     find_support();
     penalty = 0;
+    std::vector<Term> terms;
     for (std::int32_t j : support) {
-      view_.for_each_nonzero(j, [&](std::int32_t i, double x) { rows_.predictions[i] += w[j] * x; });
+      terms.push_back({j, w[j]});
       penalty += problem_.penalty.at(j).value(w[j]);
     }
+    combination_.sum(terms, [&](std::size_t i) { return b + offset(i); }, rows_.predictions);
+    rows_.is_one_sum = true;
+    rows_.are_zero = support.empty() && b == 0 && problem_.offset == nullptr;
     Clock clock(*this, Phase::rows);
     objective = rows_.evaluate() + penalty;
     f_null = options_.f_null < 0 ? objective : options_.f_null;
@@ -148,15 +151,25 @@ class Solver final : public WorkingSet {
               (known != norms.end() ? known->second : std::sqrt(column_squared_norm(view_, features[k])));
     }
     const auto base = [&](std::size_t i) { return b + offset(i); };
-    std::vector<double>& predictions = rows_.direction;
-    combination_.sum(terms, base, predictions);
-    if (size > Tuning::Proof::cancellation * rows_.norm(predictions))
-      combination_.sum_compensated(terms, base, predictions);
-    return {rows_.loss_at(predictions) + penalty, penalty, dual_point_.recompute(here()) - dual_point_.leak(b)};
+    std::vector<double>& scratch = rows_.direction;
+    const bool is_known = rows_.is_one_sum && are_of(terms, b);
+    if (!is_known) combination_.sum(terms, base, scratch);
+    const bool cancels = size > Tuning::Proof::cancellation * rows_.norm(is_known ? rows_.predictions : scratch);
+    if (cancels) combination_.sum_compensated(terms, base, scratch);
+    const double loss = rows_.loss_at(is_known && !cancels ? rows_.predictions : scratch);
+    return {loss + penalty, penalty, dual_point_.recompute(here()) - dual_point_.leak(b)};
   }
 
  private:
   static constexpr bool is_dense = !requires(View view) { view.indices; };
+
+  // Whether the predictions belong to just these weights and this intercept.
+  bool are_of(const std::vector<Term>& terms, double b) const {
+    return b == intercept && terms.size() == support.size() &&
+           std::all_of(terms.begin(), terms.end(), [&](const Term& term) {
+             return term.coefficient != 0 && term.coefficient == weights[term.feature];
+           });
+  }
 
   // Adds the time between its calls to the solver's phases.
   class Clock {
@@ -341,7 +354,7 @@ class Solver final : public WorkingSet {
     if (!(linear < 0)) return false;
     if (pacing_.attempts_proof()) {  // before the step changes the rows
       rows_.predict_theta(dual_candidate_);
-      dual_point_.into_domain(dual_candidate_);
+      dual_point_.rows().into_domain(dual_candidate_);
     }
     const double before = objective;
     const LineSearchResult result = line_search_.run(subproblem_.columns, linear);

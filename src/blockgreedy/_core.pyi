@@ -67,6 +67,11 @@ class CoreProblem:
 
     def kkt_residual(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], theta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> float: ...
 
+    def settled(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float) -> tuple[Annotated[NDArray[numpy.float64], dict(shape=(None,))], float, float] | None:
+        """
+        Weights, intercept and objective of the minimum near this point; None where its signs are others.
+        """
+
 class BlockGreedy:
     """Algorithm 1; see cpp/family/block_greedy.hpp."""
 
@@ -117,6 +122,8 @@ class FoldPaths:
     def start(self, fold: int, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float) -> None: ...
 
     def move_to(self, alpha: float, l2: float, coming: float) -> bool: ...
+
+    def return_to(self, alpha: float, l2: float) -> bool: ...
 
     def step(self, share: float) -> tuple[float, bool]:
         """(largest decrease as a part of f_null, interrupted by Ctrl-C)"""
@@ -301,6 +308,9 @@ class Rows:
     def long_columns(self, least: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """Those with at least so many entries."""
 
+def release_spare_memory() -> None:
+    """Gives memory that is kept for the next fit back to the system."""
+
 def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """
     Features per block; those whose block is none of 0 … n_blocks-1 are not counted.
@@ -394,6 +404,9 @@ def combine_columns(matrix: Matrix, w: Annotated[NDArray[numpy.float64], dict(sh
 
 def combine_some_columns(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Σ over the features of values_k x_j."""
+
+def squared_norms(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """‖x_j‖² of these features."""
 
 def isa() -> str:
     """The instruction set the hot loops run on."""

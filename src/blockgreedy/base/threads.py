@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 from blockgreedy.base.validate import count_of
 
 MAX_THREADS = 1024  # more is a slip: each thread takes memory, and no solve has work for so many
+_QUOTA_SECONDS = 1.0  # for which the container's quota is taken to stay what it was
 
 
 def resolve_threads(n_threads: int | None = None) -> int:
@@ -21,7 +23,7 @@ def resolve_threads(n_threads: int | None = None) -> int:
     if n_threads is not None and count_of("n_threads", n_threads, 1, MAX_THREADS) == n_threads:
         return int(n_threads)
     limits = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
-    quota = _cgroup_quota()
+    quota = _known_quota()
     if quota is not None:
         limits.append(quota)
     asked_for = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
@@ -61,6 +63,18 @@ def _allowed_by_threadpoolctl() -> int | None:
             return None
     counts = [library.num_threads for library in _controller[1].lib_controllers]
     return max((count for count in counts if count), default=None)
+
+
+_quota: tuple[float, int | None] = (float("-inf"), None)  # when it was read, in time.monotonic's seconds
+
+
+def _known_quota() -> int | None:
+    """That of the last second: reading it takes as long as a tenth of a small fit, which asks several times."""
+    global _quota
+    now = time.monotonic()
+    if now - _quota[0] > _QUOTA_SECONDS:
+        _quota = now, _cgroup_quota()
+    return _quota[1]
 
 
 def _cgroup_quota() -> int | None:

@@ -22,6 +22,16 @@ from blockgreedy.solvers.trace import Trace
 Array = NDArray[np.float64]
 
 
+def _are_plain(X: Any, y: Any) -> bool:
+    """Whether these are arrays of floats and of as many finite numbers, just as a fit needs them."""
+    if type(X) is not np.ndarray or type(y) is not np.ndarray or X.ndim != 2 or y.ndim != 1:
+        return False
+    if X.dtype not in (np.float64, np.float32) or y.dtype.kind not in "fiub" or not len(X) == len(y) > 0 < X.shape[1]:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return y.dtype.kind != "f" or bool(np.isfinite(np.sum(y)))  # not if one of them is not
+
+
 @dataclass(eq=False, repr=False)
 class SparseLinearModel(BaseEstimator):
     """Parameters, fit and prediction of one or more weight vectors on one matrix.
@@ -55,7 +65,14 @@ class SparseLinearModel(BaseEstimator):
         return tags
 
     def _checked(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
-        """X and y as scikit-learn wants them looked at; any sparse format passes, and Problem looks for NaN."""
+        """X and y as scikit-learn wants them looked at; any sparse format passes, and Problem looks for NaN.
+
+        Plain arrays, which its checks would leave as they are, are spared them: they take a third of a small fit.
+        """
+        if _are_plain(X, y):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return X, y
         in_host_memory("X", X)
         in_host_memory("y", y)
         try:

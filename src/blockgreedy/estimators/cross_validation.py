@@ -21,12 +21,13 @@ from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
-from blockgreedy.estimators.fold_groups import Starts, Whole, grouped, solve_group
+from blockgreedy.estimators.fold_groups import FIRST_STEP, Group, Starts, Whole, grouped
 from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.estimators.score_plot import ScorePlotMixin
 from blockgreedy.estimators.scoring import is_deviance, make_score
 from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.fold_group import has_few_rows
 from blockgreedy.solvers.polish import is_small
 
 _FEW_ENTRIES, _MANY_ENTRIES, _VERY_MANY_ENTRIES = 300_000, 2_000_000, 20_000_000
@@ -36,6 +37,16 @@ _FINEST = 1e-10  # a finer tol is at the mercy of rounding
 # Before that: steps until one gains no more than this, without a finer proof. Settles most choices.
 _FINEST_STEP = 1e-8
 _LAST_SECONDS = 10.0  # of the fit of all rows after Ctrl-C
+
+
+def _is_cheap(problem: Problem) -> bool:
+    """Whether folds may as well be solved to ``tol``: sparse data of few rows, where a few steps more cost little.
+
+    Measured: Dorothea 0.41 s instead of 0.46, with a curve within 5e-5 instead of 9e-4; generated text 0.33 s instead
+    of 0.23, 5e-4 instead of 4e-3. With the squared loss, whose weights come close to interpolating the rows, it would
+    take 2.5 times as long and still leave 4e-4 and 1e-3.
+    """
+    return problem.design.is_sparse and has_few_rows(problem) and not problem.loss.is_quadratic
 
 
 class Choice(NamedTuple):
@@ -97,7 +108,7 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
-        (tol, efforts), ratios = self._fold_tol(), self._ratios()
+        (tol, efforts), ratios = self._fold_tol(problems[0]), self._ratios()
         folds = make_folds(splits, len(y), weights)
         judge = Judge(y, offsets, make_score(self.scoring, classes))
         if classes is not None:
@@ -118,13 +129,14 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         self.oof_decision_ = self._out_of_fold(paths, choice, len(y), problems[0].X)
         return choice
 
-    def _fold_tol(self) -> tuple[float, list[Effort]]:
+    def _fold_tol(self, problem: Problem) -> tuple[float, list[Effort]]:
         """Of all alphas, then of those that are solved again because the choice depends on them."""
         tol = non_negative("tol", self.tol)
         if self.fold_tol is not None:
             return non_negative("fold_tol", self.fold_tol), []
         closer = [Effort(share * tol) for share in _CLOSER if share == 1 or share * tol >= _FINEST]
-        return _LOOSER * tol, [Effort(_LOOSER * tol, _FINEST_STEP), *closer]
+        looser = 1.0 if _is_cheap(problem) else _LOOSER
+        return looser * tol, [Effort(looser * tol, _FINEST_STEP), *closer]
 
     def _grid(self, problems: Sequence[Problem], ratio: float) -> Array:
         n_alphas = self.n_alphas
@@ -167,18 +179,21 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
                 if progress is not None:
                     progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
-            groups = grouped(paths, n_ratios, tol)
+            groups = [Group(own, whole) for own in grouped(paths, n_ratios, tol)]
             at_once, n_threads = self._jobs(len(groups), paths[0].problems[0].design.size)
-            if run_folds([partial(solve_group, group, whole, tol, n_threads) for group in groups], at_once, count):
+            if run_folds([partial(group.solve, tol, n_threads) for group in groups], at_once, count):
                 return True
             doubts = Doubts(ScoreTable(paths, n_ratios), self.selection)
+            if efforts and any(group.goes_on for group in groups):
+                efforts = [Effort(tol, FIRST_STEP), *efforts]
             while efforts and np.any(wanted := doubts.next() & (doubts.times < len(efforts))):
                 again += int(np.sum(wanted))
-                tasks = [
-                    partial(path.solve_again, [(int(i), efforts[times[i]]) for i in np.flatnonzero(mask)])
-                    for path, (mask, times) in zip(paths, doubts.of_each_path(wanted), strict=True)
-                    if np.any(mask)
-                ]
+                of_path = dict(zip(paths, doubts.of_each_path(wanted), strict=True))
+                tasks = []
+                for group in groups:
+                    mask, times = of_path[group.paths[0]]
+                    at = [(int(i), efforts[times[i]]) for i in np.flatnonzero(mask)]
+                    tasks += group.again(at)
                 if run_folds(tasks, n_jobs, count):
                     return True
                 doubts.learn(wanted, ScoreTable(paths, n_ratios))

@@ -14,6 +14,7 @@ from blockgreedy.base.names import Status
 from blockgreedy.base.validate import number
 from blockgreedy.estimators.progress import Progress
 from blockgreedy.problem.problem import Problem
+from blockgreedy.problem.rounding import round_weights
 from blockgreedy.solvers.polish import is_small, polished
 from blockgreedy.solvers.solution import Solution, message
 from blockgreedy.solvers.solve import solve
@@ -62,12 +63,7 @@ class Outcome:
             return dtype
         rounded: list[dict[str, Any]] = []
         for problem, solution in zip(self.problems, self.solutions, strict=False):
-            coef = solution.coef.astype(dtype)
-            outside = (coef < problem.penalty.lower) | (coef > problem.penalty.upper)
-            coef[outside] = np.nextafter(coef[outside], dtype.type(0))
-            coef = coef.astype(np.float64)
-            intercept = problem.best_intercept(coef)
-            objective = problem.objective(coef, intercept)
+            coef, intercept, objective = round_weights(problem, solution.coef, solution.intercept, dtype)
             gap = max(objective - (solution.objective - solution.gap), 0.0)
             null = problem.null_model
             # what has converged must stay so; what has not may lose as much again

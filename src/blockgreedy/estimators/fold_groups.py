@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +23,9 @@ Starts = list[tuple[Array, float]]  # weights and intercept of each model
 # Gaps of a group are of first order, thousands of times what is left to gain (measured); beyond this part of the null
 # model's objective something has gone wrong.
 _MOST_GAP = 1.0
+# Where the choice depends on an alpha, a group steps on until a step gains no more than this part of the null model's
+# objective: one to three steps of all folds. Single folds, which remember curvatures, are better at more.
+FIRST_STEP = 5e-7
 _LEAST_TOL = 1e-3  # the folds of a group work in float32, and prove nothing
 
 
@@ -70,24 +74,72 @@ class Whole:
         return starts
 
 
-def solve_group(paths: Sequence[FoldPath], whole: Whole, tol: float, n_threads: int, advance: Advance) -> None:
-    """All alphas of these paths; of a group that turns out not to be one, a path after the other."""
-    if len(paths) > 1:
-        found: list[list[list[PathPoint]]] = [[] for _ in paths]  # by path and model
-        models = range(len(whole.problems))
-        if all(_walk(paths, whole, k, found, n_threads, advance) for k in models):
-            for path, own in zip(paths, found, strict=True):
-                path.assemble(own)
-                far = np.flatnonzero(path.gaps > _MOST_GAP)
-                if len(far):
-                    path.solve_again([(int(i), Effort(tol)) for i in far], advance)
-                path.conclude(tol)
-                if len(path.models) < len(path.alphas):  # however good the last points are
-                    path.statuses += [point.status for point in path.models[-1]]
-            return
-    for path in paths:
-        path.forget()
-        path.solve(tol, advance)
+class Group:
+    """Paths that are solved together; or one by itself."""
+
+    def __init__(self, paths: Sequence[FoldPath], whole: Whole) -> None:
+        self.paths, self.whole = paths, whole
+        self._walked: list[FoldGroup] = []  # of each model, while its folds can be solved again together
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its folds can take more steps together."""
+        return len(self._walked) > 0
+
+    def solve(self, tol: float, n_threads: int, advance: Advance) -> None:
+        """All alphas; of a group that turns out not to be one, a path after the other."""
+        paths = self.paths
+        if len(paths) > 1:
+            found: list[list[list[PathPoint]]] = [[] for _ in paths]  # by path and model
+            models = range(len(self.whole.problems))
+            if all(_walk(paths, self.whole, k, found, self._walked, n_threads, advance) for k in models):
+                for path, own in zip(paths, found, strict=True):
+                    path.assemble(own)
+                    far = np.flatnonzero(path.gaps > _MOST_GAP)
+                    if len(far):
+                        path.solve_again([(int(i), Effort(tol)) for i in far], advance)
+                    path.conclude(tol)
+                    if len(path.models) < len(path.alphas):  # however good the last points are
+                        path.statuses += [point.status for point in path.models[-1]]
+                return
+        self._walked.clear()
+        for path in paths:
+            path.forget()
+            path.solve(tol, advance)
+
+    def again(self, at: Sequence[tuple[int, Effort]]) -> list[Callable[[Advance], None]]:
+        """Tasks that solve some alphas again: together if a few steps are asked for, else fold by fold."""
+        together = [(i, effort) for i, effort in at if self._walked and effort.finest_step >= FIRST_STEP]
+        alone = [pair for pair in at if pair not in together]
+        tasks: list[Callable[[Advance], None]] = [partial(self._solve_together, together)] if together else []
+        return tasks + [partial(path.solve_again, alone) for path in self.paths if alone]
+
+    def _solve_together(self, at: Sequence[tuple[int, Effort]], advance: Advance) -> None:
+        for i, effort in at:
+            if not self._know_better(i, effort):
+                for path in self.paths:
+                    path.solve_again([(i, effort)], advance)
+            elif sum(advance() for _ in self.paths) > 0:  # counts them all
+                return
+
+    def _know_better(self, i: int, effort: Effort) -> bool:
+        """False if steps did not lead to what the effort asks for."""
+        began, ratio, n_folds = time.perf_counter(), self.paths[0].l1_ratio, len(self.paths)
+        found = []
+        for k, group in enumerate(self._walked):
+            own = [path.models[i][k] for path in self.paths]
+            if self.whole.along_with(self.paths, k):
+                own.append(self.whole.models[own[0].alpha, ratio, k])
+            found.append(group.again(i, own, effort.tol, effort.finest_step))
+        for path in self.paths:
+            path.seconds += time.perf_counter() - began
+        if any(point.status != "converged" for points in found for point in points):
+            return False
+        for f, path in enumerate(self.paths):
+            path.replace(i, [points[f] for points in found])
+        for k, points in enumerate(found):
+            self.whole.take(points[n_folds:], ratio, k)
+        return True
 
 
 def _walk(
@@ -95,6 +147,7 @@ def _walk(
     whole: Whole,
     k: int,
     found: list[list[list[PathPoint]]],
+    walked: list[FoldGroup],
     n_threads: int,
     advance: Advance,
 ) -> bool:
@@ -107,6 +160,7 @@ def _walk(
     )  # fmt: skip
     if group.out_of_range:
         return False
+    walked.append(group)
     for own in found:
         own.append([])
     stop = False

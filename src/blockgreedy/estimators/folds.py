@@ -210,8 +210,12 @@ class FoldPath:
             indices = sorted(i for i, own in at if own == effort)
             better = [self._better(k, problem, indices, effort, advance) for k, problem in enumerate(problems)]
             for i, *models in zip(indices, *better, strict=False):
-                self.models[i] = models
-                self._measure(i, problems)
+                self.replace(i, models)
+
+    def replace(self, i: int, models: list[PathPoint]) -> None:
+        """Better models at an alpha."""
+        self.models[i] = models
+        self._measure(i, self.problems)
 
     def predict_held_out(self, i: int, X: Any) -> Array:
         """Decision values of the rows held out, by the models at ``alphas[i]``."""

@@ -89,8 +89,9 @@ _CV = """
     selection : {"min", "1se"}, default "min"
         The alpha of the best mean score, or the largest alpha whose score is within one standard error of it.
     fold_tol : float, optional
-        ``tol`` of the models in the folds, at every alpha. Default: 100·tol at first, then tol and tol/100 at the few
-        alphas whose scores are too close to tell which is best. The final fit uses ``tol``.
+        ``tol`` of the models in the folds, at every alpha. Default: 100·tol at first (tol on sparse X of less
+        than 5,000 rows, but for the squared loss), then tol and tol/100 at the few alphas whose scores are too close
+        to tell which is best. The final fit uses ``tol``.
     n_jobs : int, optional
         Number of folds that run at the same time, in threads; -1: as many as there are threads, -2: one less, as in
         joblib. Default: -1 if X has between 300,000 and 2 million stored values, 2 up to 20 million, otherwise 1: on

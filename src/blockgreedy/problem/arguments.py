@@ -36,6 +36,11 @@ _FAR_FROM_0 = 10.0  # standard deviations between 0 and the mean of the targets
 
 def warn_of_mean(design: Any, y: Array) -> None:
     """Targets far from 0 and no intercept: the weights are spent on the mean. A constant column is an intercept."""
+    with np.errstate(over="ignore"):
+        squares = float(np.einsum("i,i->", y, y)) * len(y)
+        # (mean/sd)² > 100 leaves sd² less than 1 % of the mean square; twice that for rounding
+        if 0 < squares < np.inf and squares > 1.02 * float(np.sum(y)) ** 2:
+            return
     size = float(np.max(np.abs(y), initial=0.0))
     scaled = y / size if 0 < size < np.inf else y  # squares of large targets would overflow
     mean, sd = size * float(np.mean(scaled)), size * float(np.std(scaled))
@@ -97,7 +102,8 @@ def targets(y: ArrayLike, n: int, is_classifier: bool) -> tuple[Array, NDArray[A
             raise TypeError(
                 f"y has dtype {given.dtype}; a regression loss needs numbers, a classification loss takes text"
             )
-        return _all_finite("y", np.array(real_array("y", given), dtype=np.float64)), None
+        numbers = np.array(real_array("y", given), dtype=np.float64)
+        return (numbers if given.dtype == np.float64 else _all_finite("y", numbers)), None
     if given.dtype.kind not in "biufUSTO":
         raise TypeError(f"y has dtype {given.dtype}; a classification loss takes numbers, booleans or text")
     try:
@@ -123,7 +129,12 @@ def _per_row(name: str, values: ArrayLike, n: int) -> Array:
 
 
 def _all_finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    if not np.all(np.isfinite(array)):
+    if array.dtype.kind not in "fc":
+        return array
+    # A NaN or an infinity makes the sum one too, which is cheaper to see; large numbers may do so as well.
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = bool(np.isfinite(np.sum(array)))
+    if not is_finite and not np.all(np.isfinite(array)):
         bad = int(np.flatnonzero(~np.isfinite(array))[0])
         raise ValueError(
             f"{name} holds NaN or infinite values: {name}[{bad}] is {array[bad]}; every value must be finite"

@@ -40,6 +40,10 @@ class CoreProblem:
     def predict(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.core.predict(w)
 
+    def settled(self, w: NDArray[np.float64], intercept: float) -> tuple[NDArray[np.float64], float, float] | None:
+        """Weights, intercept and objective of the minimum, where it has the signs of this point near it."""
+        return self.core.settled(w, intercept)
+
     def objective(self, w: NDArray[np.float64], Xw: NDArray[np.float64]) -> float:
         return self.core.objective(w, Xw)
 

@@ -13,10 +13,10 @@ from blockgreedy.problem.columns import (
     Columns,
     as_columns,
     as_rows,
-    column_norms,
     columns_of_rows,
     combined_exactly,
 )
+from blockgreedy.problem.passes import combine_some_columns, core_matrix, release_spare_memory, squared_norms
 from blockgreedy.problem.some_columns import SomeColumns
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _FEW = 50_000  # entries that are turned at once: there is nothing to save
 _CACHED = 2**17  # numbers of a dense matrix that are worked on at a time
 _CANCELLED = 100  # sizes that add up to so many times the sum: columns nearly cancel
+_WIDE = 2**18  # columns; tables of fewer are small beside what a solve takes, and fresh memory costs time
 _TURNING = threading.Lock()  # folds share a matrix
 
 
@@ -72,6 +73,11 @@ class Design:
             self._columns = columns_of_rows(self._rows, None, self.shape, self._n_threads)
         return self._columns
 
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether there is a choice of columns to be made: ``near``."""
+        return self._rows is not None
+
     def take(self, features: NDArray[np.integer[Any]]) -> Columns:
         """A copy of these columns."""
         with _TURNING:
@@ -83,6 +89,20 @@ class Design:
             kept = np.zeros(self.shape[1], dtype=np.uint8)
             kept[features] = 1
             return columns_of_rows(self._rows, kept, self.shape, self._n_threads)[:, features]
+
+    def sum_and_size(
+        self, features: NDArray[np.integer[Any]], w: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Of sparse X: X[:, features] @ w and Σ|w_j|‖x_j‖; columns that are there are not copied."""
+        with _TURNING:
+            columns = self._columns
+            if columns is None and self._some is not None and self._some.has(features):
+                columns = self._some.columns
+        if columns is None:
+            columns, features = self.take(features), np.arange(len(features))
+        matrix = core_matrix(columns)
+        size = float(np.sum(np.abs(w) * np.sqrt(squared_norms(matrix, features))))
+        return combine_some_columns(matrix, features, w), size
 
     def long_columns(self, least: float) -> NDArray[np.intp]:
         """Of sparse X: those with at least so many entries."""
@@ -109,6 +129,8 @@ class Design:
             else:
                 self._all()
                 self._rows = None
+                if self.shape[1] >= _WIDE:  # tables of all columns would lie idle beside the whole matrix
+                    release_spare_memory()
             return self._some
 
 
@@ -131,8 +153,7 @@ def _sum_and_size(
     Of a dense array a few columns at a time, which stay in the cache: all in float64 would be a second matrix.
     """
     if design.is_sparse:
-        columns = design.take(features)
-        return np.asarray(columns @ w, dtype=np.float64), float(np.sum(np.abs(w) * column_norms(columns)))
+        return design.sum_and_size(features, w)
     columns, total, size = design.columns, np.zeros(design.shape[0]), 0.0
     width = max(1, _CACHED // design.shape[0])
     for first in range(0, len(features), width):

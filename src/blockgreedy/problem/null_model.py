@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_CLOSE = 1e-7  # of a step of Newton's method, whose error is squared by the next
 ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
 
 
@@ -144,11 +145,11 @@ def _class_shares(problem: Problem) -> tuple[float, float]:
     return problem.mean(np.where(positive, 0.0, 1.0)), problem.mean(np.where(positive, 1.0, 0.0))
 
 
-def best_intercept(problem: Problem) -> float:
+def best_intercept(problem: Problem, near: float | None = None) -> float:
     """argmin over b of Σ ω_i loss(y_i, b + offset_i): a formula, or the root of an increasing function.
 
     Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the
-    greatest offset (or target) alone would have.
+    greatest offset (or target) alone would have. ``near``: where it is, but for rounding.
     """
     y, offset, loss = problem.y, problem.offset, problem.loss
     if loss.is_classifier:
@@ -182,11 +183,18 @@ def best_intercept(problem: Problem) -> float:
         second = loss.curvature_of(y, t, first)
         return problem.mean(first), problem.mean(second), problem.mean(size)
 
-    return _root(slopes, low, high, min(max(start, low), high))
+    if near is None:
+        return _root(slopes, low, high, min(max(start, low), high), 0.0)
+    return _root(slopes, low, high, min(max(near, low), high), _CLOSE)
 
 
-def _root(slopes: Callable[[float], tuple[float, float, float]], low: float, high: float, b: float) -> float:
-    """Newton's method inside a bracket; bisection where it would leave it or slows down."""
+def _root(
+    slopes: Callable[[float], tuple[float, float, float]], low: float, high: float, b: float, close: float
+) -> float:
+    """Newton's method inside a bracket; bisection where it would leave it or slows down.
+
+    The last step has this size at most, relative to 1 or b; what is left is about its square.
+    """
     previous = high - low
     for _ in range(200):
         first, second, size = slopes(b)
@@ -199,4 +207,6 @@ def _root(slopes: Callable[[float], tuple[float, float, float]], low: float, hig
         if not low < trial < high:
             break
         previous, b = abs(trial - b), trial
+        if previous <= close * (1 + abs(b)):
+            break
     return b

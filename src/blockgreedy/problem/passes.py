@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from blockgreedy import _core
 from blockgreedy.base.threads import resolve_threads
 
+_SMALL = 20_000  # entries
+
 
 def core_matrix(columns: Any) -> _core.Matrix:
     """A handle on canonical CSC or Fortran-ordered columns; no copy."""
@@ -23,13 +25,18 @@ def core_matrix(columns: Any) -> _core.Matrix:
 def copied_columns(rows: NDArray[Any], n_threads: int | None = None) -> NDArray[Any]:
     """A C-ordered array of float32 or float64 in Fortran order; several times as fast as ``np.asfortranarray``."""
     columns: NDArray[Any] = np.empty(rows.shape, dtype=rows.dtype, order="F")
-    _core.copy_dense(rows, columns, resolve_threads(n_threads))
+    _core.copy_dense(rows, columns, _threads_for(rows, n_threads))
     return columns
 
 
 def find_fault(columns: Any, n_threads: int | None = None) -> str:
     """What is wrong with the columns: "" or one of indptr, range, unsorted, finite."""
-    return _core.find_fault(core_matrix(columns), resolve_threads(n_threads))
+    return _core.find_fault(core_matrix(columns), _threads_for(columns, n_threads))
+
+
+def _threads_for(X: Any, n_threads: int | None) -> int:
+    """One for a pass over what is small: to find out how many there are would take longer."""
+    return 1 if X.size <= _SMALL else resolve_threads(n_threads)
 
 
 def scan_rows(csr: Any, n_threads: int | None = None) -> _core.Rows:
@@ -39,6 +46,11 @@ def scan_rows(csr: Any, n_threads: int | None = None) -> _core.Rows:
     )
     n_rows, n_columns = csr.shape
     return _core.Rows(n_rows, n_columns, indptr, csr.indices, csr.data, resolve_threads(n_threads))
+
+
+def release_spare_memory() -> None:
+    """What the core keeps for the next table or matrix goes back to the system."""
+    _core.release_spare_memory()
 
 
 def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
@@ -54,6 +66,11 @@ def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.
 def combine_some_columns(matrix: _core.Matrix, features: Any, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Xw of a w that is 0 but for these features: takes as long as their columns."""
     return _core.combine_some_columns(matrix, np.ascontiguousarray(features, dtype=np.int32), values)
+
+
+def squared_norms(matrix: _core.Matrix, features: Any) -> NDArray[np.float64]:
+    """‖x_j‖² of these features: takes as long as their columns."""
+    return _core.squared_norms(matrix, np.ascontiguousarray(features, dtype=np.int32))
 
 
 def weighted_squares(

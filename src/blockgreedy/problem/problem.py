@@ -259,8 +259,9 @@ class Problem:
 
     def mean(self, values: Array) -> float:
         """Σ_i ω_i values_i"""
-        # not as a dot product: BLAS may wake its threads for it, which takes longer than the sum
-        return float(np.mean(values) if self.row_weights is None else np.sum(self.row_weights * values))
+        # not as a dot product: BLAS may wake its threads for it, which takes longer than the sum; nor by np.mean
+        total = np.add.reduce(values if self.row_weights is None else self.row_weights * values)
+        return float(total / self.n_samples if self.row_weights is None else total)
 
     def weigh(self, values: Array) -> Array:
         """ω_i values_i: loss derivatives → dual point"""

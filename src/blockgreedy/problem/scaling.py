@@ -34,7 +34,9 @@ Features = NDArray[np.intp]
 _FAR = 64.0  # standard deviations between a mean and 0 from which a column is moved: two digits of sixteen
 _TARGET_FAR = 8.0  # the same of the target, which costs no copy of X
 _SAMPLE = 32  # rows that show which columns might be so far from 0
+_NEARLY_ALL = 0.85  # of these rows lie near one value then
 _TARGET_RANGE = 2**10  # between its inverse and this the target keeps its scale
+_SQUARED = 1e100  # numbers between its inverse and this have squares that float64 adds up
 _RESCALING = threading.Lock()  # folds share a matrix
 _MOST_RIDGE = 1e300  # of inner ridge weights: columns of 1e-150, whose weights it holds at 0
 _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number in float32
@@ -114,10 +116,14 @@ def _candidates(design: Design) -> Features:
     else:
         features = np.arange(design.shape[1])
         sample = np.asarray(design.columns[rows], dtype=np.float64)
+    # most entries have one sign then; in ordinary data no column is like that
+    most = np.add.reduce(sample > 0, axis=0) / len(rows)
+    if np.all((most > 1 - _NEARLY_ALL) & (most < _NEARLY_ALL)):
+        return np.zeros(0, dtype=np.intp)
     middle = np.sort(sample, axis=0)[len(rows) // 2]
     with np.errstate(over="ignore"):
         near = np.abs(sample - middle) <= 0.1 * np.abs(middle)
-    return np.asarray(features[(middle != 0) & (np.mean(near, axis=0) >= 0.85)])
+    return np.asarray(features[(middle != 0) & (np.mean(near, axis=0) >= _NEARLY_ALL)])
 
 
 def _shifted(X: Any, features: Features, means: Array) -> Any:
@@ -207,25 +213,31 @@ class Scaling:
         return math.frexp(alpha)[1] - self._exponent if alpha > 0 else int(np.median(self._exponents))
 
     def _in_target_units(self, problem: Problem, y: Array) -> Array:
-        largest = float(np.max(np.abs(y)))
+        lowest, highest = float(np.min(y)), float(np.max(y))
+        largest = max(highest, -lowest)
         if largest == 0 or not np.isfinite(largest):
             return y
-        unit = math.ldexp(1.0, -math.frexp(largest)[1])
+        # squares must neither overflow nor vanish
+        unit = 1.0 if 1 / _SQUARED < largest < _SQUARED else math.ldexp(1.0, -math.frexp(largest)[1])
         counts = problem.row_weights is None or problem.row_weights > 0
+
+        def scaled(values: Array) -> Array:
+            return values if unit == 1 else values * unit
 
         def centred(shift: float) -> Array:
             return y - shift if counts is True else np.where(counts, y - shift, 0.0)
 
         if problem.fit_intercept:
-            low, high = (y, y) if counts is True else (y[counts], y[counts])
-            mean = problem.mean(y * unit) / unit
-            mean += problem.mean((y - mean) * unit) / unit
-            mean = float(min(max(mean, np.min(low)), np.max(high)))
-            spread = math.sqrt(problem.mean(np.square((y - mean) * unit))) / unit
+            if counts is not True:
+                lowest, highest = float(np.min(y[counts])), float(np.max(y[counts]))
+            mean = problem.mean(scaled(y)) / unit
+            mean += problem.mean(scaled(y - mean)) / unit
+            mean = min(max(mean, lowest), highest)
+            spread = math.sqrt(problem.mean(np.square(scaled(y - mean)))) / unit
             if abs(mean) > _TARGET_FAR * spread:
                 self._shift = mean
                 y = centred(mean)
-        size = math.sqrt(problem.mean(np.square(y * unit))) / unit
+        size = math.sqrt(problem.mean(np.square(scaled(y)))) / unit
         if size > 0 and not 1 / _TARGET_RANGE <= size <= _TARGET_RANGE:
             self._exponent = math.frexp(size)[1] - 1
             y = np.ldexp(y, -self._exponent)

@@ -30,6 +30,7 @@ _NEGLIGIBLE, _FINER = 1e-6, 0.1
 # Steps at an alpha end where one changes the mean score by less than this part of the null model's. Where a second
 # step did not change more, alphas do without it: one, then two, four, … of them.
 _SCORE_CHANGE, _MOST_STEPS, _MOST_WITHOUT = 1e-4, 6, 16
+_MOST_AGAIN = 30  # steps at an alpha that is solved again: usually three to six
 # Entries of X for each row: the vectors over rows then take about as much memory as X, not many times that.
 _LEAST_PER_ROW = 32
 # With fewer rows single folds are as fast: on Dorothea (1,150 rows), where the squared loss keeps products of
@@ -44,10 +45,15 @@ def may_group(problems: Sequence[Problem]) -> bool:
     return (
         len(problems) > 1
         and design.is_sparse
-        and design.shape[0] >= _LEAST_ROWS
+        and not has_few_rows(problems[0])
         and design.size >= _LEAST_PER_ROW * design.shape[0]
         and all(_is_usual(problem) for problem in problems)
     )
+
+
+def has_few_rows(problem: Problem) -> bool:
+    """Whether folds are better solved by themselves."""
+    return problem.design.shape[0] < _LEAST_ROWS
 
 
 def _is_usual(problem: Problem) -> bool:
@@ -80,7 +86,7 @@ class FoldGroup:
         self.core = fold_paths(self._models, [null.objective for null in nulls])
         for k, null in enumerate(nulls):
             self.core.start(k, self._coefs[k], features[k], null.intercept)
-        self._scale = sum(null.objective for null in nulls)
+        self._nulls = [null.objective for null in nulls]
         self._without, self._left = 0, 0  # alphas that are to do without a second step, and how many are left of them
 
     @property
@@ -99,6 +105,38 @@ class FoldGroup:
         n_steps, seconds = self.core.n_steps - before, (time.perf_counter() - began) / len(self._coefs)
         return [self._point(k, alpha, status, n_steps, seconds) for k in range(len(self._coefs))]
 
+    def again(self, i: int, points: Sequence[PathPoint], tol: float, finest_step: float) -> list[PathPoint]:
+        """The points at ``alphas[i]``, from these, known better; there is no way down from there.
+
+        Steps are taken until one gains no more than ``finest_step`` of the null model's objective. A point whose
+        status is not "converged" did not get so far.
+        """
+        began, before, alpha = time.perf_counter(), self.core.n_steps, float(self._alphas[i])
+        for k, (coef, point) in enumerate(zip(self._coefs, points, strict=True)):
+            coef[self.core.support(k)] = 0.0
+            coef[point.features] = point.values
+            self.core.start(k, coef, point.features, point.intercept)
+        interrupted = self.core.return_to(self._ratio * alpha, self._l2(self._problems[0], alpha))
+        gained, is_late = np.inf, False
+        while gained > finest_step and self.core.n_steps < before + _MOST_AGAIN and not (interrupted or is_late):
+            gained, interrupted = self.core.step(0.1 * finest_step)
+            is_late = time.perf_counter() > self._deadline
+        seconds = (time.perf_counter() - began) / len(points)
+        found = []
+        for k, null in enumerate(self._nulls):
+            is_enough = gained <= finest_step and self.core.gap(k) <= tol * null
+            status: Status = (
+                "interrupted"
+                if interrupted
+                else "converged"
+                if is_enough
+                else "max_seconds"
+                if is_late
+                else "max_iter"
+            )
+            found.append(self._point(k, alpha, status, self.core.n_steps - before, seconds))
+        return found
+
     def _step_for_scores(self) -> bool:
         """As many steps as change scores; true on Ctrl-C."""
         _, interrupted = self.core.step(_NEGLIGIBLE)
@@ -110,7 +148,7 @@ class FoldGroup:
             share *= _FINER
             _, interrupted = self.core.step(share)
             last, score = score, self._mean_loss()
-            if interrupted or abs(score - last) <= _SCORE_CHANGE * self._scale:
+            if interrupted or abs(score - last) <= _SCORE_CHANGE * sum(self._nulls):
                 self._without = min(max(1, 2 * self._without), _MOST_WITHOUT) if k == 1 else 0
                 break
         self._left = self._without

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.problem.columns import dense_columns
+from blockgreedy.problem.core_problem import CoreProblem
 
 if TYPE_CHECKING:
     from blockgreedy.problem.problem import Problem
@@ -54,14 +55,32 @@ def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] 
 
 def polished(problem: Problem, solution: Solution) -> Solution:
     """The same solution with its last digits, where they are to be had and its dual point proves them no worse."""
-    better = polish(problem, solution.coef, solution.intercept)
-    if better is None:
-        return solution
-    objective, gap = problem.objective_and_gap(*better, dual=solution.dual)
-    gap = max(gap, 0.0)
+    settled = _settled(problem, solution)
+    if settled is None:
+        better = polish(problem, solution.coef, solution.intercept)
+        if better is None:
+            return solution
+        settled = *better, problem.objective(*better)
+    coef, intercept, objective = settled
+    gap = max(objective - (solution.objective - solution.gap), 0.0)  # the dual point is the same, and so is its value
     if not gap <= solution.gap + 4e-16 * solution.objective:
         return solution
-    return replace(solution, coef=better[0], intercept=better[1], gap=gap, objective=objective)
+    return replace(solution, coef=coef, intercept=intercept, gap=gap, objective=objective)
+
+
+def _settled(problem: Problem, solution: Solution) -> tuple[Array, float, float] | None:
+    """Weights, intercept and objective by the core, where signs stay and columns are independent: mostly."""
+    scaling = problem.scaling
+    found = CoreProblem(scaling.inner, 1).settled(
+        scaling.coef_in(solution.coef), scaling.intercept_in(solution.intercept, slice(None), solution.coef)
+    )
+    if found is None:
+        return None
+    if scaling.is_identity:
+        return found
+    coef = scaling.weights_out(slice(None), found[0])
+    intercept = scaling.intercept_out(found[1], slice(None), coef)
+    return coef, intercept, problem.objective(coef, intercept)
 
 
 class _Search:

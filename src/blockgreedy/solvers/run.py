@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -59,7 +60,7 @@ class Recorder:
         """
         engine, seconds = self.engine, self.engine.seconds
         is_new = not self.trace.records or self.trace.records[-1].iteration != engine.n_iter
-        due = self._iters is None and self._seconds is None and not np.isnan(engine.gap)
+        due = self._iters is None and self._seconds is None and not math.isnan(engine.gap)
         if self._iters is not None and engine.n_iter >= self._next_iter:
             due, self._next_iter = True, self._next_iter + self._iters
         due = due or seconds >= self._next_seconds

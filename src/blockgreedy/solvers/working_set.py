@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_ITER = 1000
+_SMALL = 20_000  # entries: no job is worth sharing, and starting a thread takes as long as a third of the fit
 _MAX_RENEWALS = 3  # after that, what rounding leaves is what there is
 
 
@@ -52,6 +53,7 @@ class WorkingSetEngine(EngineBase):
         """
         self.problem, self.null, self.given = problem, null, start
         self._began = time.perf_counter() if began is None else began
+        n_threads = 1 if problem.design.size <= _SMALL else n_threads
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
         self._n_renewals = 0
         self._earlier = np.zeros(2, dtype=np.int64)  # iterations and nonzeros touched before columns were added
@@ -83,7 +85,7 @@ class WorkingSetEngine(EngineBase):
     def _choose_columns(self) -> SomeColumns | None:
         """None: all of them, as a path needs them, and whoever solves several problems on one matrix."""
         inner = self.scaling.inner
-        if self._is_on_a_path or self.problem.shares_design:
+        if self._is_on_a_path or self.problem.shares_design or not inner.design.is_of_rows:
             return None
         started = np.zeros(0, dtype=np.intp) if self.given is None else np.flatnonzero(self.given[0])
         if self.null is None:
