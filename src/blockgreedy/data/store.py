@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,6 +228,11 @@ class Store(TiledDesign):
         for part in PARTS:
             name = tile_file(r, c, part)
             check_file(self.path / name, self._facts(name))
+
+    def checksum(self) -> int:
+        """Of all files, from ``meta.json`` alone."""
+        listed = sorted((name, facts["bytes"], facts["crc32"]) for name, facts in self._files.items())
+        return zlib.crc32(json.dumps(listed).encode())
 
     def dataset(self) -> Dataset:
         """All of it in memory, the columns in the order of the features."""
