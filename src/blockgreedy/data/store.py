@@ -241,7 +241,7 @@ class Store(TiledDesign):
         if available is not None and 2 * wanted > available:  # the tiles, and the matrix that is made of them
             raise MemoryError(
                 f"{self.path} takes about {bytes_text(2 * wanted)} in memory to become one matrix, and "
-                f"{bytes_text(available)} are free; use its tiles one by one"
+                f"{bytes_text(available)} are free; blockgreedy fit, solve and solve_path read it a tile at a time"
             )
         n_rows, n_columns = self.grid
         strips = []

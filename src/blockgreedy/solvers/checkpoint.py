@@ -94,7 +94,9 @@ class Checkpoint:
             raise ValueError(f"{name} has version {version!r}, and this version of blockgreedy reads {_VERSION}")
         self._compare(name, theirs)
         if len(features) != len(values) or not np.all((features >= 0) & (features < self.problem.n_features)):
-            raise ValueError(f"{name} cannot be read as a checkpoint: its weights are damaged; delete it to start anew")
+            raise ValueError(
+                f"{name} cannot be read as a checkpoint: its weights are damaged; delete it to start anew"
+            )
         return saved
 
     def _compare(self, name: str, theirs: dict[str, Any]) -> None:

@@ -150,8 +150,8 @@ def solve(
         With ``cluster`` or a store: the file that weights, intercept and counters are written to after every
         iteration. If it cannot be written, a ``CheckpointWarning`` says so and the fit goes on.
     resume : bool, default False
-        Go on from the checkpoint, which any number of ranks can have written, if the file exists. Without this, a file
-        that exists is an error, and so is the checkpoint of another problem.
+        Go on from the checkpoint, whatever number of ranks wrote it, if the file exists. Without this, a file that
+        exists is an error; so is the checkpoint of another problem.
     **family
         Settings that only the family has; ``FamilyArguments`` describes them.
 

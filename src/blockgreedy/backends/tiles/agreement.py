@@ -24,7 +24,7 @@ def agreed(ranks: Communicator, work: Callable[[], Result]) -> Result:
     failure: Exception | None = None
     try:
         result = work()
-    except Exception as error:  # noqa: BLE001  # raised again below, on every rank
+    except Exception as error:  # raised again below, on every rank
         failure = error
     told = "" if failure is None else f"{type(failure).__name__}\n{failure}"
     texts = [part.tobytes().decode() for part in ranks.gather(np.frombuffer(told.encode(), dtype=np.uint8))]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.share import own_rows_and_columns
 from blockgreedy.base import memory
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.memory import bytes_text
+from blockgreedy.base.threads import resolve_threads
 from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
@@ -76,10 +79,22 @@ def check_memory(problem: Problem, grid: Grid, ranks: Communicator) -> None:
 def check_tiles(problem: Problem, grid: Grid, n_threads: int) -> None:
     """Reads this rank's stored tiles, which brings them into memory where there is room, and compares checksums."""
     design = problem.design
-    if not isinstance(design, TiledColumns):
-        return
-    tiles, places = design.tiles, stored_tiles(design, *own_rows_and_columns(design, grid))
+    if isinstance(design, TiledColumns):
+        _check(design.tiles, stored_tiles(design, *own_rows_and_columns(design, grid)), n_threads)
+
+
+def check_share_of_tiles(tiles: TiledDesign, ranks: Communicator, n_threads: int | None) -> None:
+    """The same of the tiles that a rank reads where all ranks share the whole matrix (``shared_by``)."""
+    every = [(r, c) for r in range(tiles.grid[0]) for c in range(tiles.grid[1])]
+    _check(tiles, every[ranks.rank :: ranks.size], resolve_threads(n_threads))
+
+
+_checked: WeakKeyDictionary[TiledDesign, set[tuple[int, int]]] = WeakKeyDictionary()  # by this process
+
+
+def _check(tiles: TiledDesign, places: list[tuple[int, int]], n_threads: int) -> None:
+    known = _checked.setdefault(tiles, set())
+    new = [place for place in places if place not in known]
     with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda place: tiles.check(*place), places))
-
-
+        list(pool.map(lambda place: tiles.check(*place), new))
+    known.update(new)
