@@ -43,6 +43,7 @@ class Shard:
     tile: Tile
     rows: OwnRows
     penalty: OwnPenalty
+    may_be_free: bool  # some feature of some rank may be unpenalised
     team: _core.Team
     n_threads: int
     first: int  # place of the first of its columns, among those of all ranks
@@ -80,7 +81,7 @@ class Shard:
     def predictions(self, weights: Array, intercept: float) -> Array:
         """Xw + intercept + offset in this rank's rows."""
         features = np.flatnonzero(weights)
-        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features]), "predictions")
+        whole = self.grid.beside.reduce(self.tile.combine(features, weights[features], self.team), "predictions")
         c = self.grid.column
         own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
         return own if self.rows.offset is None else own + self.rows.offset

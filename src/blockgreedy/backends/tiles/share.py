@@ -50,6 +50,7 @@ def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> S
         _tile_of(design, rows, columns, features),
         OwnRows(problem.loss, y, np.ascontiguousarray(weights), offset, team),
         _penalty_of(problem, features),
+        _may_be_free(problem),
         team,
         n_threads,
         columns.start,
@@ -66,6 +67,12 @@ def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64]) -> NDArray[np
     """The stored cuts nearest to the wanted ones, where they are different ones."""
     near = stored[np.argmin(np.abs(stored[None, :] - wanted[:, None]), axis=1)]
     return near if np.all(np.diff(near) > 0) else wanted
+
+
+def _may_be_free(problem: Problem) -> bool:
+    """Whether features of some rank may be without penalty: what all ranks know without asking."""
+    u = problem.penalty_weights
+    return problem.l2 == 0 and (problem.alpha == 0 or (u is not None and bool(np.any(u == 0))))
 
 
 def _penalty_of(problem: Problem, features: NDArray[np.int64]) -> OwnPenalty:

@@ -8,14 +8,16 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy import _core
-from blockgreedy.backends.tiles.sparse_columns import join_columns, stack_rows, take_columns
-from blockgreedy.problem.passes import core_matrix, weighted_squares
+from blockgreedy.backends.tiles.sparse_columns import as_csc, gather
+from blockgreedy.problem.passes import combine_some_columns, core_matrix, weighted_squares
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
+_AT_ONCE = 1000  # columns that are copied to be added up
 
 
 @dataclass(frozen=True)
@@ -70,28 +72,32 @@ class Tile:
             total[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
         return total
 
-    def take(self, features: Features) -> Any:
-        """A copy of these columns, which ascend, as CSC."""
+    def take(self, features: Features, team: _core.Team) -> Any:
+        """A copy of these columns, as CSC."""
         moved = np.isin(features, self._moved)
-        stored = self._stored(features[~moved])
-        if np.any(moved):
-            own = take_columns(self._own, np.searchsorted(self._moved, features[moved]))
-            both = join_columns(self.n_rows, [stored, own])
-            place = np.empty(len(features), dtype=np.intp)
-            place[~moved], place[moved] = np.arange(stored.shape[1]), stored.shape[1] + np.arange(own.shape[1])
-            stored = take_columns(both, place)
-        self.nonzeros_touched += int(stored.nnz)
-        return stored
-
-    def _stored(self, features: Features) -> Any:
-        parts: dict[int, list[Any]] = {}
+        parts = []
         for piece in self._pieces:
-            first, end = np.searchsorted(features, [piece.columns.start, piece.columns.stop])
-            row = parts.setdefault(piece.rows.start, [])
-            if first < end or not row:
-                row.append(take_columns(piece.matrix(), features[first:end] - piece.columns.start))
-        return stack_rows([join_columns(row[0].shape[0], row) for _, row in sorted(parts.items())])
+            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
+            if np.any(here):
+                numbers = np.where(here, features - piece.columns.start, -1).astype(np.int32)
+                matrix = piece.matrix()
+                if not sp.issparse(matrix):  # its columns alone, not all of them
+                    own = np.flatnonzero(here)
+                    matrix, numbers = as_csc(np.asfortranarray(matrix[:, numbers[own]])), np.full(len(here), -1)
+                    numbers[own] = np.arange(len(own))
+                parts.append((matrix, piece.rows.start, numbers))
+        if np.any(moved) or not parts:
+            numbers = np.where(moved, np.searchsorted(self._moved, features), -1)
+            parts.append((as_csc(self._own.astype(self.dtype)), 0, numbers))
+        found = gather(team, self.n_rows, parts)
+        self.nonzeros_touched += int(found.nnz)
+        return found
 
-    def combine(self, features: Features, values: Array) -> Array:
-        """Σ values_k x_k over these columns."""
-        return np.asarray(self.take(features) @ values, dtype=np.float64)
+    def combine(self, features: Features, values: Array, team: _core.Team) -> Array:
+        """Σ values_k x_k over these columns, some at a time: copies of all could be most of the tile."""
+        total = np.zeros(self.n_rows)
+        for first in range(0, len(features), _AT_ONCE):
+            part = slice(first, first + _AT_ONCE)
+            columns = core_matrix(self.take(features[part], team))
+            total += combine_some_columns(columns, np.arange(len(features[part])), values[part])
+        return total
