@@ -20,19 +20,25 @@ from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
     from blockgreedy.base.design import TiledDesign
+    from blockgreedy.problem.design import Design
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
+
+
+def own_rows_and_columns(design: Design | TiledColumns, grid: Grid) -> tuple[slice, slice]:
+    """Of this rank's tile."""
+    row_cuts, column_cuts = cuts(design.shape[0], grid.shape[0]), cuts(design.shape[1], grid.shape[1])
+    if isinstance(design, TiledColumns):
+        # whole row groups where there are enough of them: rows of a stored tile would have to be copied
+        row_cuts = _aligned(row_cuts, design.tiles.row_cuts)
+    rows = slice(*(int(at) for at in row_cuts[grid.row : grid.row + 2]))
+    return rows, slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
 
 
 def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None = None) -> Shard:
     """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank."""
     n, design, team = problem.n_samples, problem.design, Team(n_threads)
-    row_cuts, column_cuts = cuts(n, grid.shape[0]), cuts(problem.n_features, grid.shape[1])
-    if isinstance(design, TiledColumns):
-        # whole row groups where there are enough of them: rows of a stored tile would have to be copied
-        row_cuts = _aligned(row_cuts, design.tiles.row_cuts)
-    rows = slice(*(int(at) for at in row_cuts[grid.row : grid.row + 2]))
-    columns = slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
+    rows, columns = own_rows_and_columns(design, grid)
     order = design.tiles.features if isinstance(design, TiledColumns) else None
     features = np.arange(columns.start, columns.stop) if order is None else np.asarray(order[columns], dtype=np.int64)
     own = cuts(rows.stop - rows.start, grid.shape[1])
