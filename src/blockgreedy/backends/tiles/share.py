@@ -66,14 +66,14 @@ def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memo
 
 
 def _most_entries(problem: Problem, grid: Grid, memory: int | None) -> float:
-    """What the working set may hold on all ranks: two thirds of what is left, since columns change places."""
+    """What the working set may hold on all ranks: what is left but for a fifth, since columns come and go."""
     if memory is None:
         return np.inf
     rows, columns = problem.n_samples / grid.all.size, problem.n_features / grid.shape[1]
     base = tuning.BASE_BYTES + 8 * (tuning.NUMBERS_PER_ROW * rows + tuning.NUMBERS_PER_COLUMN * columns)
     size = problem.design.dtype.itemsize
     bytes_of_entry = 4 + size + (4 if size > 4 else 0)
-    return grid.all.size * max(memory - base, 0.25 * memory) / (1.5 * bytes_of_entry)
+    return grid.all.size * max(memory - base, 0.25 * memory) / (1.25 * bytes_of_entry)
 
 
 def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64]) -> NDArray[np.int64]:
