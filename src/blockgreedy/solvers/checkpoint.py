@@ -81,7 +81,7 @@ class Checkpoint:
     def _read(self) -> Saved:
         name = f"checkpoint={shown(str(self.path))}"
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
                 features, values = file["features"].astype(np.int64), file["values"].astype(np.float64)
             if header["format"] != _FORMAT:
@@ -159,11 +159,16 @@ def _of_matrix(design: Any) -> int:
     total = 0
     for part in parts:
         flat = part.ravel(order="K")
-        total = zlib.crc32(np.ascontiguousarray(flat[:: len(flat) // _SAMPLE + 1]), total)
+        total = _crc(flat[:: len(flat) // _SAMPLE + 1], total)
     return total
 
 
 def _of_array(values: Any) -> int | float | None:
     if isinstance(values, np.ndarray):
-        return zlib.crc32(np.ascontiguousarray(values))
+        return _crc(values)
     return None if values is None or np.isinf(values) else float(values)
+
+
+def _crc(values: NDArray[Any], before: int = 0) -> int:
+    plain: Any = np.ascontiguousarray(values)
+    return zlib.crc32(plain, before)

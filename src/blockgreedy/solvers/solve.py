@@ -198,30 +198,16 @@ def solve(
             null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
         if cluster is not None or problem.design.is_tiled:
+            asked_trace = None if trace_iters is None else index(trace_iters), trace_seconds
             return solve_together(
-                problem,
-                Alone() if cluster is None else cluster,
-                grid,
-                tol=float(tol),
-                limits=limits,
-                n_threads=threads,
-                start=start,
-                trace=(None if trace_iters is None else index(trace_iters), trace_seconds),
-                callback=callback,
-                began=began,
-                checkpoint=checkpoint,
-                resume=resume,
-            )
+                problem, Alone() if cluster is None else cluster, grid, tol=float(tol), limits=limits,
+                n_threads=threads, start=start, trace=asked_trace, callback=callback, began=began,
+                checkpoint=checkpoint, resume=resume,
+            )  # fmt: skip
         engine = ENGINES[method](
-            problem,
-            tol=float(tol),
-            n_threads=threads,
-            null=null,
-            start=start,
-            n_blocks=blocks,
-            partition=given,
+            problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given,
             began=began,
-        )
+        )  # fmt: skip
     else:
         options = _family_options(problem, method, n_blocks, partition, seed, family)
         given = _family_partition(problem, options, partition, threads)
