@@ -10,9 +10,10 @@ import scipy.sparse as sp
 
 from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import column_keys
 from blockgreedy.backends.tiles.model import Model, WorkingPenalty
 from blockgreedy.backends.tiles.selection import bins_that_fit
-from blockgreedy.backends.tiles.sparse_columns import as_csc, column_keys, cut_rows, gather, packed, unpacked
+from blockgreedy.backends.tiles.sparse_columns import as_csc, cut_rows, gather, packed, unpacked
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.base.names import LOSS_NAMES
 from blockgreedy.problem.losses import make_loss
@@ -111,6 +112,7 @@ def test_columns_are_gathered_cut_and_sent():
 def test_keys_tell_columns_apart_and_add_up_over_rows():
     X = columns(60, 30, np.float64, 3)
     twice = sp.csc_array(sp.hstack([X, X, 2 * X]))
+    twice.sort_indices()
     keys = column_keys(twice, 0)
     filled = np.diff(X.indptr) > 0
     assert np.array_equal(keys[:30], keys[30:60])
@@ -174,10 +176,12 @@ def test_the_best_step_along_a_line_is_found_without_products(seed):
 def test_bins_fill_the_room_that_is_left():
     counts = np.zeros(256)
     counts[:4] = [3, 100, 400, 400]
-    assert bins_that_fit(counts, 10, 1.0) == (3, True)
-    assert bins_that_fit(counts, 10, 0.5) == (256, False)
-    counts[0] = 5000  # columns of one bin enter together
-    assert bins_that_fit(counts, 0, 1.0)[0] == 1
+    both = np.concatenate([counts, 10 * counts])
+    assert bins_that_fit(both, 10, 1.0, np.inf) == (3, True)
+    assert bins_that_fit(both, 10, 0.5, np.inf) == (256, False)
+    assert bins_that_fit(both, 10, 1.0, 1100) == (2, True)  # entries are counted too
+    both[0] = 5000  # columns of one bin enter together
+    assert bins_that_fit(both, 0, 1.0, 0.0)[0] == 1
 
 
 def test_ranks_that_are_threads_agree():

@@ -177,6 +177,19 @@ Three gather(PyTeam& team, std::vector<nb::object> matrices, std::vector<std::in
                             : gathered<double>(team, matrices, first_rows, columns);
 }
 
+Given<std::uint64_t> column_keys(const PyMatrix& matrix, std::int64_t first_row) {
+  std::vector<std::uint64_t> keys(matrix.n_cols());
+  const auto fill = [&](const auto& view) {
+    for (std::int64_t j = 0; j < view.n_cols; ++j) keys[j] = column_key(view, j, first_row);
+  };
+  {
+    nb::gil_scoped_release release;
+    if (const auto* f32 = std::get_if<CscView<float>>(&matrix.view)) fill(*f32);
+    else if (const auto* f64 = std::get_if<CscView<double>>(&matrix.view)) fill(*f64);
+  }
+  return give_away(std::move(keys));
+}
+
 // x_j·r of the columns whose mark is not 0; other entries of out keep what they hold. Returns the entries read.
 std::int64_t marked_products(PyTeam& team, const PyMatrix& matrix, Vector<double> r, Vector<std::uint8_t> marked,
                              Buffer<double> out) {
@@ -226,6 +239,7 @@ void bind_tiles(nb::module_& m) {
   m.def("gather_columns", &gather, "team"_a, "matrices"_a, "first_rows"_a, "columns"_a,
         "(indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or "
         "-1.");
+  m.def("column_keys", &column_keys, "matrix"_a, "first_row"_a, "A hash of each column, which adds up over rows.");
   m.def("marked_products", &marked_products, "team"_a, "matrix"_a, "r"_a, "marked"_a.noconvert(), "out"_a.noconvert(),
         "Fills out where marked; returns the number of entries read.");
 }

@@ -342,6 +342,9 @@ def gather_columns(team: Team, matrices: Sequence[object], first_rows: Sequence[
     (indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or -1.
     """
 
+def column_keys(matrix: Matrix, first_row: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """A hash of each column, which adds up over rows."""
+
 def marked_products(team: Team, matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marked: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
     """Fills out where marked; returns the number of entries read."""
 
@@ -407,6 +410,9 @@ class TableRows:
         """
         Columns are float64 numbers or int32 codes; widths count the features of each.
         """
+
+    def take(self, n_rows: int, columns: Sequence[object]) -> None:
+        """Other rows of the same columns."""
 
     @property
     def n_features(self) -> int: ...

@@ -83,10 +83,12 @@ class Gang:
         problem: Problem,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
+        memory: int | None = None,
     ) -> None:
+        """``memory``: bytes that a rank may take, where a working set is to be held small for it."""
         self._ranks = communicator_of(cluster)
         self._shape = checked_grid(grid, problem, self._ranks.size)
-        self._checkpoint, self._resume = checkpoint, resume
+        self._checkpoint, self._resume, self._memory = checkpoint, resume, memory
         self._watched = ExitStack()
 
     def engine(
@@ -111,7 +113,7 @@ class Gang:
                 grid = Grid(ranks, *self._shape)
             check_memory(scaling.inner, grid, ranks)
             inner_null = scaling.null_in(null)
-            shard = agreed(ranks, lambda: _checked_shard(scaling.inner, inner_null, grid, n_threads))
+            shard = agreed(ranks, lambda: _checked_shard(scaling.inner, inner_null, grid, n_threads, self._memory))
             # the null model may have met its deadline on one rank and not on another
             shard.f_null, shard.floor = ranks.broadcast((shard.f_null, shard.floor))
             with self._all_or_none():
@@ -175,9 +177,9 @@ class Gang:
             raise
 
 
-def _checked_shard(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
+def _checked_shard(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None) -> Shard:
     check_tiles(problem, grid, n_threads)
-    return shard_of(problem, null, grid, n_threads)
+    return shard_of(problem, null, grid, n_threads, memory)
 
 
 def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:
@@ -206,9 +208,10 @@ def solve_together(
     began: float,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    memory: int | None = None,
 ) -> Solution:
     """``solve`` on every rank of a cluster; all of them return the solution."""
-    gang = Gang(cluster, grid, problem, checkpoint, resume)
+    gang = Gang(cluster, grid, problem, checkpoint, resume, memory)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
     engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.tiles.communicator import Alone
+from blockgreedy.base.memory import bytes_of
 from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
@@ -104,6 +105,7 @@ def solve(
     grid: tuple[int, int] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    memory: int | str | None = None,
     **family: Unpack[FamilyArguments],
 ) -> Solution:
     """Minimise a problem, with a duality gap as a proof of accuracy.
@@ -152,6 +154,9 @@ def solve(
     resume : bool, default False
         Go on from the checkpoint, whatever number of ranks wrote it, if the file exists. Without this, a file that
         exists is an error; so is the checkpoint of another problem.
+    memory : int or str, optional
+        With ``cluster`` or a store: what a process may take, in bytes or as text such as "2G". Working sets are kept
+        so small that they fit beside the rest, if that is possible at all. Default: no limit.
     **family
         Settings that only the family has; ``FamilyArguments`` describes them.
 
@@ -197,34 +202,25 @@ def solve(
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
+        common: dict[str, Any] = {"tol": float(tol), "n_threads": threads, "start": start, "began": began}
         if cluster is not None or problem.design.is_tiled:
-            asked_trace = None if trace_iters is None else index(trace_iters), trace_seconds
-            return solve_together(
-                problem, Alone() if cluster is None else cluster, grid, tol=float(tol), limits=limits,
-                n_threads=threads, start=start, trace=asked_trace, callback=callback, began=began,
-                checkpoint=checkpoint, resume=resume,
-            )  # fmt: skip
-        engine = ENGINES[method](
-            problem, tol=float(tol), n_threads=threads, null=null, start=start, n_blocks=blocks, partition=given,
-            began=began,
-        )  # fmt: skip
+            ranks = Alone() if cluster is None else cluster
+            trace = None if trace_iters is None else index(trace_iters), trace_seconds
+            common |= {
+                "limits": limits,
+                "trace": trace,
+                "callback": callback,
+                "memory": None if memory is None else bytes_of("memory", memory),
+            }
+            return solve_together(problem, ranks, grid, checkpoint=checkpoint, resume=resume, **common)
+        engine = ENGINES[method](problem, null=null, n_blocks=blocks, partition=given, **common)
     else:
         options = _family_options(problem, method, n_blocks, partition, seed, family)
         given = _family_partition(problem, options, partition, threads)
         warn_of_risk(problem, given, options, threads, stacklevel=2)
         began = time.perf_counter()  # neither the partition nor the warning counts
         limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, began + allowed)
-        engine = ENGINES["family"](
-            problem,
-            given,
-            options,
-            tol=float(tol),
-            n_threads=threads,
-            max_iter=limits.max_iter,
-            start=None if start is None else start[0],
-            stop_on_divergence=family.get("on_divergence", "stop") == "stop",
-            trace_spectral_radius=family.get("trace_spectral_radius", False),
-        )
+        engine = _family_engine(problem, given, options, family, float(tol), threads, limits, start)
     every_iters = None if trace_iters is None else index(trace_iters)
     recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
     return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
@@ -248,6 +244,29 @@ def _check_cluster(
         )
     if resume and checkpoint is None:
         raise ValueError("resume=True needs checkpoint=…, the file to go on from")
+
+
+def _family_engine(
+    problem: Problem,
+    partition: Partition,
+    options: FamilyOptions,
+    family: FamilyArguments,
+    tol: float,
+    n_threads: int,
+    limits: Limits,
+    start: tuple[NDArray[np.float64], float] | None,
+) -> Engine:
+    return ENGINES["family"](
+        problem,
+        partition,
+        options,
+        tol=tol,
+        n_threads=n_threads,
+        max_iter=limits.max_iter,
+        start=None if start is None else start[0],
+        stop_on_divergence=family.get("on_divergence", "stop") == "stop",
+        trace_spectral_radius=family.get("trace_spectral_radius", False),
+    )
 
 
 def _family_options(

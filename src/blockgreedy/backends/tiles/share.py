@@ -9,8 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy import _core
+from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid, cuts
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
 from blockgreedy.backends.tiles.sparse_columns import cut_rows, make_columns
@@ -34,9 +35,9 @@ def own_rows_and_columns(design: Design | TiledColumns, grid: Grid) -> tuple[sli
     return rows, slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
 
 
-def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
-    """``problem`` and its null model are in the units in which it is solved."""
-    n, design, team = problem.n_samples, problem.design, _core.Team(n_threads)
+def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None = None) -> Shard:
+    """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank."""
+    n, design, team = problem.n_samples, problem.design, Team(n_threads)
     rows, columns = own_rows_and_columns(design, grid)
     order = design.tiles.features if isinstance(design, TiledColumns) else None
     features = np.arange(columns.start, columns.stop) if order is None else np.asarray(order[columns], dtype=np.int64)
@@ -60,7 +61,19 @@ def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> S
         problem.fit_intercept,
         null.objective,
         null.floor,
+        _most_entries(problem, grid, memory),
     )
+
+
+def _most_entries(problem: Problem, grid: Grid, memory: int | None) -> float:
+    """What the working set may hold on all ranks: two thirds of what is left, since columns change places."""
+    if memory is None:
+        return np.inf
+    rows, columns = problem.n_samples / grid.all.size, problem.n_features / grid.shape[1]
+    base = tuning.BASE_BYTES + 8 * (tuning.NUMBERS_PER_ROW * rows + tuning.NUMBERS_PER_COLUMN * columns)
+    size = problem.design.dtype.itemsize
+    bytes_of_entry = 4 + size + (4 if size > 4 else 0)
+    return grid.all.size * max(memory - base, 0.25 * memory) / (1.5 * bytes_of_entry)
 
 
 def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64]) -> NDArray[np.int64]:

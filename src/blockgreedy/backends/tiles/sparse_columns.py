@@ -9,11 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy import _core
+from blockgreedy.backends.tiles.local import Team, gathered
 from blockgreedy.problem.columns import assemble
-from blockgreedy.problem.passes import core_matrix
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _pointers(counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -39,16 +36,13 @@ def as_csc(columns: Any) -> Any:
     return make_columns(n_rows, np.full(n_columns, n_rows), rows, columns.ravel(order="F"))
 
 
-def gather(team: _core.Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[np.int32]]]) -> Any:
+def gather(team: Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[Any]]]) -> Any:
     """A copy of columns whose rows lie in several matrices.
 
     Each part is a CSC matrix, where its rows begin, and the numbers that the columns have in it, −1 where they have
     none; parts that share columns come in the order of their rows.
     """
-    matrices = [core_matrix(part[0]) for part in parts]
-    numbers = [np.ascontiguousarray(part[2], dtype=np.int32) for part in parts]
-    found: Any = _core.gather_columns(team, matrices, [int(part[1]) for part in parts], numbers)
-    indptr, indices, data = found
+    indptr, indices, data = gathered(parts, team)
     return assemble(sp.csc_array, data, indices, indptr, (n_rows, len(indptr) - 1))
 
 
@@ -66,19 +60,6 @@ def cut_rows(columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
         indices = (columns.indices[mine] - cuts[k]).astype(np.int32)
         pieces.append(make_columns(int(cuts[k + 1] - cuts[k]), counts, indices, columns.data[mine]))
     return pieces
-
-
-def column_keys(columns: Any, first_row: int) -> NDArray[np.uint64]:
-    """A sum over the entries of each column: equal columns have equal sums, and others almost surely have not."""
-    rows = columns.indices.astype(np.uint64) + np.uint64(first_row + 1)
-    with np.errstate(over="ignore"):
-        mixed = rows * _ODD
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(32)
-        mixed *= columns.data.astype(np.float64).view(np.uint64) * _ODD | np.uint64(1)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return np.asarray(sums[columns.indptr[1:]] - sums[columns.indptr[:-1]])
 
 
 def packed(columns: Any) -> NDArray[np.uint8]:

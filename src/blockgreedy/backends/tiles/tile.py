@@ -11,13 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy import _core
+from blockgreedy.backends.tiles.local import Team, marked_products
 from blockgreedy.backends.tiles.sparse_columns import as_csc, gather
 from blockgreedy.problem.passes import combine_some_columns, core_matrix, weighted_squares
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
-_AT_ONCE = 1000  # columns that are copied to be added up
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Tile:
         self.dtype, self._pieces, self._moved, self._own = dtype, pieces, moved, own
         self.nonzeros_touched = 0
 
-    def products(self, theta: Array, due: NDArray[np.bool_], team: _core.Team) -> Array:
+    def products(self, theta: Array, due: NDArray[np.bool_], team: Team) -> Array:
         """x_j·θ of the columns that are due, 0 for the others."""
         total = np.zeros(self.n_features)
         elsewhere = due.copy()
@@ -54,25 +53,28 @@ class Tile:
         for piece, after in zip_longest(used, used[1:]):
             if after is not None:
                 after.announce()
-            found, marked = np.zeros(piece.width), elsewhere[piece.columns].view(np.uint8)
-            part = np.ascontiguousarray(theta[piece.rows])
-            self.nonzeros_touched += _core.marked_products(team, core_matrix(piece.matrix()), part, marked, found)
+            found, read = marked_products(piece.matrix(), theta[piece.rows], elsewhere[piece.columns], team)
             total[piece.columns] += found
+            self.nonzeros_touched += read
         if len(self._moved):
             total[self._moved] = np.where(due[self._moved], self._own.T @ theta, 0.0)
             self.nonzeros_touched += self._own.size
         return total
 
-    def squares(self, n_threads: int) -> Array:
-        """‖x_j‖² of the rows here."""
-        total = np.zeros(self.n_features)
+    def squares_and_counts(self, n_threads: int) -> tuple[Array, Array]:
+        """‖x_j‖² of the rows here, and how many entries the columns have."""
+        squares, counts = np.zeros(self.n_features), np.zeros(self.n_features)
         for piece in self._pieces:
-            total[piece.columns] += weighted_squares(core_matrix(piece.matrix()), None, n_threads)
+            matrix: Any = piece.matrix()
+            is_sparse: bool = sp.issparse(matrix)
+            squares[piece.columns] += weighted_squares(core_matrix(matrix), None, n_threads)
+            counts[piece.columns] += np.diff(matrix.indptr) if is_sparse else matrix.shape[0]
         if len(self._moved):
-            total[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
-        return total
+            squares[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
+            counts[self._moved] = self.n_rows
+        return squares, counts
 
-    def take(self, features: Features, team: _core.Team) -> Any:
+    def take(self, features: Features, team: Team) -> Any:
         """A copy of these columns, as CSC."""
         moved = np.isin(features, self._moved)
         parts = []
@@ -93,11 +95,14 @@ class Tile:
         self.nonzeros_touched += int(found.nnz)
         return found
 
-    def combine(self, features: Features, values: Array, team: _core.Team) -> Array:
-        """Σ values_k x_k over these columns, some at a time: copies of all could be most of the tile."""
-        total = np.zeros(self.n_rows)
-        for first in range(0, len(features), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            columns = core_matrix(self.take(features[part], team))
-            total += combine_some_columns(columns, np.arange(len(features[part])), values[part])
+    def combine(self, features: Features, values: Array) -> Array:
+        """Σ values_k x_k over these columns, read where they are."""
+        total, moved = np.zeros(self.n_rows), np.isin(features, self._moved)
+        for piece in self._pieces:
+            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
+            if np.any(here):
+                columns = core_matrix(piece.matrix())
+                total[piece.rows] += combine_some_columns(columns, features[here] - piece.columns.start, values[here])
+        if np.any(moved):
+            total += self._own[:, np.searchsorted(self._moved, features[moved])] @ values[moved]
         return total
