@@ -92,6 +92,15 @@ def test_the_checkpoint_of_another_problem_is_refused_and_says_what_differs(stor
             bg.solve(other, checkpoint=path, resume=True, cluster=cluster)
 
 
+def test_the_last_bits_of_alpha_may_differ(store, tmp_path):
+    """A part of alpha_max is added up by ranks in another order."""
+    problem = problem_of(store)
+    bg.solve(problem, checkpoint=tmp_path / "c", max_iter=1)
+    other = problem.with_alpha(problem.alpha * (1 + 4e-16))
+    assert other.alpha != problem.alpha
+    assert bg.solve(other, checkpoint=tmp_path / "c", resume=True).status == "converged"
+
+
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 cut off"])
 def test_a_damaged_checkpoint_is_an_error(store, tmp_path, content):
     path = tmp_path / "c"
