@@ -29,6 +29,7 @@ class Company:
 
     def __init__(self, ranks: Communicator) -> None:
         self.ranks = ranks
+        self._threads = ranks.threads() if isinstance(ranks, MpiRank) else None  # asked for by all ranks, here
 
     @property
     def leads(self) -> bool:
@@ -40,7 +41,7 @@ class Company:
         return None if isinstance(self.ranks, Alone) else self.ranks
 
     def threads(self, asked: int | None) -> int | None:
-        return self.ranks.threads() if asked is None and isinstance(self.ranks, MpiRank) else asked
+        return self._threads if asked is None else asked
 
     @contextlib.contextmanager
     def agreeing(self) -> Iterator[None]:
