@@ -96,6 +96,10 @@ class Store(TiledDesign):
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path / META} is damaged: {type(error).__name__}: {error}") from error
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By its path, absolute: another process, which may be on another machine, opens it there."""
+        return Store, (self.path.absolute(),)
+
     def __repr__(self) -> str:
         (n, p), (rows, columns) = self.shape, self.grid
         size = f"{n:,} x {p:,}, {self.n_entries:,} entries, {self.dtype}"

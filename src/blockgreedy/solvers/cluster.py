@@ -20,6 +20,7 @@ from blockgreedy.solvers.tile_engine import TileEngine
 from blockgreedy.solvers.trace import Record
 
 if TYPE_CHECKING:
+    from blockgreedy.solvers.dask_solver import DaskEngines
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
 
@@ -36,7 +37,10 @@ def communicator_of(cluster: Any) -> Communicator:
     if all(hasattr(cluster, name) for name in ("rank", "size", "reduce", "exchange")):
         ranks: Communicator = cluster
         return ranks
-    raise TypeError(f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD")
+    raise TypeError(
+        f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD, "
+        "or a Client of Dask"
+    )
 
 
 def best_grid(n_samples: int, n_features: int, size: int) -> tuple[int, int]:
@@ -46,13 +50,19 @@ def best_grid(n_samples: int, n_features: int, size: int) -> tuple[int, int]:
     return min(possible, key=lambda shape: n_samples / shape[0] + 2 * n_features / shape[1])
 
 
-def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
-    if grid is None:
-        return best_grid(problem.n_samples, problem.n_features, size)
+def grid_of(grid: tuple[int, int]) -> tuple[int, int]:
+    """What the user gave, checked."""
     try:
         rows, columns = (whole("grid", part, 1) for part in grid)
     except (TypeError, ValueError):
         raise ValueError(f"grid={shown(grid)} must be two whole numbers, row groups and column groups") from None
+    return rows, columns
+
+
+def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
+    if grid is None:
+        return best_grid(problem.n_samples, problem.n_features, size)
+    rows, columns = grid_of(grid)
     if rows * columns != size:
         raise ValueError(f"grid={rows} × {columns} needs {rows * columns} ranks; the cluster has {size}")
     return rows, columns
@@ -95,6 +105,15 @@ class Gang:
         return result
 
 
+def gang_of(cluster: Any, grid: tuple[int, int] | None, problem: Problem) -> Gang | DaskEngines:
+    """Of what the user calls the cluster."""
+    if any(kind.__name__ == "Client" and kind.__module__.startswith("distributed") for kind in type(cluster).__mro__):
+        from blockgreedy.solvers.dask_solver import DaskEngines
+
+        return DaskEngines(cluster, grid)
+    return Gang(cluster, grid, problem)
+
+
 def solve_together(
     problem: Problem,
     cluster: Any,
@@ -109,7 +128,7 @@ def solve_together(
     began: float,
 ) -> Solution:
     """``solve`` on every rank of a cluster; all of them return the solution."""
-    gang = Gang(cluster, grid, problem)
+    gang = gang_of(cluster, grid, problem)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
     engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)
