@@ -183,7 +183,7 @@ class DaskGang:
         except (GangLostError, SchedulerLostError, KeyboardInterrupt):
             raise
         except Exception as error:
-            self._raise_why(f"rank 0 (worker {leader}): {type(error).__name__}: {error}")
+            self._raise_why(f"rank 0 (worker {leader}) cannot be reached ({type(error).__name__})")
         return found
 
     def _watch(self) -> None:

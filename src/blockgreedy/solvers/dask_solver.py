@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.dask_rank import DualValue, Standing
 from blockgreedy.backends.tiles.parcel import Parcel
-from blockgreedy.backends.tiles.share import parcel_of
+from blockgreedy.backends.tiles.share import Place, parcel_of
 from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
 from blockgreedy.solvers.cluster import best_grid, grid_of
@@ -176,7 +176,7 @@ class DaskWorkers:
         self, members: Sequence[Member], shape: tuple[int, int]
     ) -> Iterator[tuple[Parcel, Sequence[tuple[int, int]], Sequence[Any]]]:
         for rank, member in enumerate(members):
-            parcel = parcel_of(self._inner, self._null, shape, divmod(rank, shape[1]))
+            parcel = parcel_of(self._inner, self._null, Place(shape, *divmod(rank, shape[1])))
             tiles = parcel.matrix
             if isinstance(tiles, DaskTiles):
                 places = tiles.places(parcel)

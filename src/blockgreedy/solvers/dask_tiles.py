@@ -8,12 +8,18 @@ import numpy as np
 
 from blockgreedy.backends.tiles.held_tiles import HeldTiles
 from blockgreedy.backends.tiles.parcel import Parcel
+from blockgreedy.backends.tiles.sparse_columns import take_columns
 
 
 class DaskTiles(HeldTiles):
     """``futures``: the tile at each place (row group, column group), wherever it is."""
 
     futures: dict[tuple[int, int], Any]
+    client: Any
+
+    def tile(self, r: int, c: int) -> Any:
+        """For the few columns that the null model needs."""
+        return FarTile(self.client, self.futures[r, c])
 
     def places(self, parcel: Parcel) -> list[tuple[int, int]]:
         """Of the tiles that make up the tile of a rank."""
@@ -33,3 +39,18 @@ class DaskTiles(HeldTiles):
 
 def _inside(cuts: Any, wanted: slice) -> list[int]:
     return np.flatnonzero((cuts[:-1] >= wanted.start) & (cuts[1:] <= wanted.stop)).tolist()
+
+
+class FarTile:
+    """A tile somewhere on the cluster, of which columns can be fetched."""
+
+    def __init__(self, client: Any, future: Any) -> None:
+        self._client, self._future = client, future
+
+    def __getitem__(self, wanted: tuple[slice, Any]) -> Any:
+        return self._client.submit(some_columns, self._future, np.asarray(wanted[1]), pure=False).result()
+
+
+def some_columns(tile: Any, columns: Any) -> Any:
+    """On a worker: a copy of these columns, as CSC."""
+    return take_columns(tile, columns)

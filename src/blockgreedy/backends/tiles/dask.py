@@ -183,7 +183,7 @@ class DaskPost:
                 except PeerLostError:
                     raise
                 except Exception as error:  # Dask has many where a connection ends
-                    raise self._lost(peer, f"cannot be reached ({type(error).__name__}: {error})") from error
+                    raise self._lost(peer, f"cannot be reached ({type(error).__name__})") from error
 
     async def _is_there(self, peer: int) -> bool:
         call = getattr(self._office.worker.rpc(self._addresses[peer]), f"{NAME}_ping")

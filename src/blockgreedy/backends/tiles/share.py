@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,29 +16,44 @@ from blockgreedy.backends.tiles.sparse_columns import make_columns
 from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
+    from blockgreedy.problem.design import Design
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
 
 
-def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
-    """``problem`` and its null model are in the units in which it is solved."""
-    return parcel_of(problem, null, grid.shape, (grid.row, grid.column)).shard(grid, n_threads)
+@dataclass(frozen=True)
+class Place:
+    """Of a rank in a grid that is somewhere else: what ``Grid`` says of it."""
+
+    shape: tuple[int, int]
+    row: int
+    column: int
 
 
-def parcel_of(problem: Problem, null: NullModel, shape: tuple[int, int], place: tuple[int, int]) -> Parcel:
-    """The share of the rank at a place of a grid of this shape."""
-    n, design, (r, c) = problem.n_samples, problem.design, place
-    row_cuts, column_cuts = cuts(n, shape[0]), cuts(problem.n_features, shape[1])
-    order = None
+def own_rows_and_columns(design: Design | TiledColumns, grid: Grid | Place) -> tuple[slice, slice]:
+    """Of this rank's tile."""
+    row_cuts, column_cuts = cuts(design.shape[0], grid.shape[0]), cuts(design.shape[1], grid.shape[1])
     if isinstance(design, TiledColumns):
         # whole row groups where there are enough of them: rows of a stored tile would have to be copied
-        order, must = design.tiles.features, design.tiles.are_apart
+        must = design.tiles.are_apart
         row_cuts = _aligned(row_cuts, design.tiles.row_cuts, must)
         column_cuts = _aligned(column_cuts, design.tiles.column_cuts, must) if must else column_cuts
-    rows = slice(*(int(at) for at in row_cuts[r : r + 2]))
-    columns = slice(*(int(at) for at in column_cuts[c : c + 2]))
+    rows = slice(*(int(at) for at in row_cuts[grid.row : grid.row + 2]))
+    return rows, slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
+
+
+def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
+    """``problem`` and its null model are in the units in which it is solved."""
+    return parcel_of(problem, null, grid).shard(grid, n_threads)
+
+
+def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place) -> Parcel:
+    """The share of the rank at a place of a grid."""
+    n, design, c = problem.n_samples, problem.design, grid.column
+    rows, columns = own_rows_and_columns(design, grid)
+    order = design.tiles.features if isinstance(design, TiledColumns) else None
     features = np.arange(columns.start, columns.stop) if order is None else np.asarray(order[columns], dtype=np.int64)
-    own = cuts(rows.stop - rows.start, shape[1])
+    own = cuts(rows.stop - rows.start, grid.shape[1])
     mine = slice(rows.start + int(own[c]), rows.start + int(own[c + 1]))
     weights = np.full(mine.stop - mine.start, 1 / n) if problem.row_weights is None else problem.row_weights[mine]
     matrix, moved, by = _matrix_of(design, rows, columns, features)
