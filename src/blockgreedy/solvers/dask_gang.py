@@ -17,7 +17,7 @@ from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.base.memory import bytes_text
 
 _LOOK_EVERY = 1.0  # seconds between looks at the workers
-_TO_ANSWER = 5.0  # seconds that a worker has to answer before a gang begins
+_TO_ANSWER = 4.0  # seconds that a worker has to answer before a gang begins
 _SCHEDULER_ANSWERS = 20.0  # seconds
 _USABLE = 0.8  # of a worker's memory limit: Dask pauses it there
 _ENDING = 3.0  # seconds that the other ranks have to say why they left
@@ -83,19 +83,18 @@ class Cluster:
         if self.client.status != "running":
             raise SchedulerLostError("the connection to the scheduler is lost")
 
-    def members(self, gang: str) -> list[Member]:
-        """Workers that answer, which know of the gang from then on, in order of their addresses."""
-        return list(self.do(self._members(gang), _SCHEDULER_ANSWERS))
+    def members(self, gang: str) -> tuple[list[Member], int]:
+        """Workers that answer, which know of the gang from then on, in order of their addresses; how many are known."""
+        found: tuple[list[Member], int] = self.do(self._members(gang), _SCHEDULER_ANSWERS)
+        return found
 
-    async def _members(self, gang: str) -> list[Member]:
+    async def _members(self, gang: str) -> tuple[list[Member], int]:
         workers = (await self.client.scheduler.identity(n_workers=-1))["workers"]
         found = []
-        for address, answer in zip(workers, await self._answers(list(workers), open_office, gang), strict=True):
-            facts = workers[address]
-            if answer == address and facts.get("status", "running") == "running":
-                used = int(facts.get("metrics", {}).get("memory", 0))
-                found.append(Member(address, int(facts.get("memory_limit") or 0), used))
-        return sorted(found, key=lambda member: member.address)
+        for address, used in zip(workers, await self._answers(list(workers), open_office, gang), strict=True):
+            if isinstance(used, int) and workers[address].get("status", "running") == "running":
+                found.append(Member(address, int(workers[address].get("memory_limit") or 0), used))
+        return sorted(found, key=lambda member: member.address), len(workers)
 
     async def _answers(self, addresses: Sequence[str], function: Any, *args: Any) -> list[Any]:
         async def one(address: str) -> Any:
@@ -227,8 +226,16 @@ class DaskGang:
             error = self._error_of(task)
             if error is not None:
                 raise error
-        reasons = [left.lost for left in map(self._left, self._tasks) if left is not None and left.lost]
-        raise GangLostError(next((reason for reason in reasons if "has left" not in reason), what))
+        raise GangLostError(next((found for found in self._reasons() if found != what and "has left" not in found), what))
+
+    def _reasons(self) -> Iterator[str]:
+        """What is known of ranks whose task ended: Dask took it back where data went with a worker."""
+        for rank, task in enumerate(self._tasks):
+            left = self._left(task)
+            if left is not None and left.lost:
+                yield left.lost
+            elif task.done() and left is None:
+                yield f"rank {rank} (worker {self.members[rank].address}) is gone"
 
     def _left(self, task: Any) -> Left | None:
         if not task.done() or task.status != "finished":

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 _MOST_LOSSES = 3  # gangs lost one after the other without an iteration in between
 _FOR_RESTART = 5.0  # seconds in which a worker that was lost may come back, before the others go on without it
-_FOR_ANY = 20.0  # seconds in which some worker must come
+_FOR_ANY = 15.0  # seconds in which some worker must come
 _STEPS_TO_PROVE = 20  # iterations that find a lost proof again
 
 
@@ -149,9 +149,10 @@ class DaskWorkers:
         """All there are at first; later as many as there were, if they come back in time."""
         began = time.perf_counter()
         while True:
-            members = self._cluster.members(gang.name)
+            members, n_known = self._cluster.members(gang.name)
             waited = time.perf_counter() - began
-            if len(members) >= max(self._n_ranks, 1) or (members and waited > _FOR_RESTART):
+            # one that is known and does not answer is not about to come back
+            if members and (n_known >= self._n_ranks or waited > _FOR_RESTART):
                 return members
             if waited > _FOR_ANY:
                 raise GangLostError("no worker of the cluster answers")

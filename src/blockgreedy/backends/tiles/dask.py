@@ -16,10 +16,11 @@ from typing import Any
 
 from blockgreedy.backends.tiles.communicator import Communicator, Values
 from blockgreedy.backends.tiles.messages import MessageRank, Tag
+from blockgreedy.base.memory import resident
 
 NAME = "blockgreedy"  # of the office among a worker's extensions, and of its calls
 PING_EVERY = 2.0  # seconds of waiting for a rank after which it is asked whether it is still there
-PATIENCE = 15.0  # seconds that the answer may take: kernels leave the interpreter to others, some of scipy do not
+PATIENCE = 12.0  # seconds that the answer may take: kernels leave the interpreter to others, some of scipy do not
 _LOOK_EVERY = 1.0  # seconds after which a waiting thread looks whether there is still something to wait for
 
 
@@ -228,10 +229,10 @@ def part_in(gang: str, rank: int, addresses: Sequence[str]) -> Iterator[tuple[Co
 # -- what the client runs on workers, beside their tasks
 
 
-async def open_office(gang: str, dask_worker: Any) -> str:
-    """On every worker of a gang before its tasks begin; the worker's address."""
+async def open_office(gang: str, dask_worker: Any) -> int:
+    """On every worker of a gang before its tasks begin; the bytes of memory that its process holds."""
     Office.of(dask_worker).open(gang)
-    return str(dask_worker.address)
+    return resident()
 
 
 async def close_gang(gang: str, why: str, dask_worker: Any) -> None:
