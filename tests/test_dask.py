@@ -101,7 +101,9 @@ def test_a_store_is_opened_by_the_workers(client, tmp_path):
     solution = bg.solve(problem, cluster=client, grid=(2, 2), tol=1e-6)
     plain = bg.Problem(data, loss="logistic", alpha=problem.alpha, fit_intercept=True)
     assert_same_optimum(plain, bg.solve(problem, cluster=client, tol=1e-9), 1e-9)
-    assert plain.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.001e-6 * plain.null_model.objective
+    assert (
+        plain.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.001e-6 * plain.null_model.objective
+    )
 
 
 def test_paths(client):

@@ -16,7 +16,6 @@ from blockgreedy.solvers import dask_gang, dask_solver
 from dask_clusters import distributed, scheduler_and_workers, started
 from test_tiles import assert_same_optimum, made
 
-
 pytestmark = [pytest.mark.xdist_group("dask-faults"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 # where a worker is killed: a class of the worker's process, its method, and at which call

@@ -73,7 +73,8 @@ class DaskModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the connection to the cluster."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_client"}  # type: ignore[misc]
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name != "_client"}
 
     def _lazily(self: Any, X: Any, what: Any, width: int | None, dtype: Any) -> Any:
         """Of a Dask collection, a Dask array; of anything else, an array at once."""
@@ -113,7 +114,7 @@ def _in_order(chunks: Chunks, name: str, values: Any) -> Any:
 
 def _decided(parts: Sequence[Any], coef: NDArray[Any], intercept: Any, what: Any) -> Any:
     """On a worker: what follows from the decision values of a row of chunks."""
-    begin, total = 0, 0.0
+    begin, total = 0, np.zeros(())
     for part in parts:
         own = np.asarray(part.to_numpy()) if hasattr(part, "to_numpy") else part
         end = begin + own.shape[1]
@@ -158,7 +159,9 @@ class DaskLasso(DaskModel, Lasso):
     {common}
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, *, client: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, *, client: Any = None
+    ) -> Self:
         """Fits the weights.
 
         Parameters
@@ -197,7 +200,9 @@ class DaskLogisticRegression(DaskModel, LogisticRegression):
     {classes}
     """
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, *, client: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, offset: Any = None, *, client: Any = None
+    ) -> Self:
         """Fits the weights.
 
         Parameters

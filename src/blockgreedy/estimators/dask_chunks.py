@@ -1,4 +1,4 @@
-"""What users of Dask hold, as a matrix in tiles that stay in the memory of the workers: arrays, tables, partitions."""
+"""What users of Dask hold (arrays, tables, partitions) as a matrix in tiles, in the memory of the workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def parts_of(X: Any) -> Parts:
     if isinstance(X, (list, tuple)) and len(X) and all(hasattr(part, "dask") or _is_future(part) for part in X):
         return [[part] for part in X]
     raise TypeError(
-        f"X is a {type(X).__name__}; a Dask array, a Dask DataFrame, a list of delayed partitions or a Store is accepted"
+        f"X is a {type(X).__name__}; it must be a Dask array, a Dask DataFrame, a list of delayed partitions or a "
+        "Store"
     )
 
 
@@ -76,7 +77,7 @@ def _values(part: Any) -> Any:
 def facts_of(tile: Any) -> TileFacts:
     if tile is None:
         return TileFacts((0, 0), 0, 0, "float32")
-    arrays = (tile.data, tile.indices, tile.indptr) if sp.issparse(tile) else (tile,)
+    arrays = (tile,) if isinstance(tile, np.ndarray) else (tile.data, tile.indices, tile.indptr)
     return TileFacts(tile.shape, int(tile.size), sum(int(a.nbytes) for a in arrays), str(tile.dtype))
 
 
@@ -85,9 +86,9 @@ def column_statistics(tile: Any) -> tuple[int, ColumnStatistics | None]:
     if tile is None:
         return 0, None
     n, p = tile.shape
-    if sp.issparse(tile):
-        return n, statistics_of(tile.indptr.astype(np.int64), tile.data, n, 1)
-    return n, statistics_of(np.arange(p + 1, dtype=np.int64) * n, tile.ravel(order="F"), n, 1)
+    if isinstance(tile, np.ndarray):
+        return n, statistics_of(np.arange(p + 1, dtype=np.int64) * n, tile.ravel(order="F"), n, 1)
+    return n, statistics_of(tile.indptr.astype(np.int64), tile.data, n, 1)
 
 
 def merged_statistics(
@@ -108,7 +109,7 @@ class Chunks:
 
 
 def tiles_of(client: Any, X: Any, n_workers: int) -> Chunks:
-    """Rows of chunks become row groups of the matrix, or columns of chunks its column groups, where these are more."""
+    """Rows of chunks become row groups of the matrix, or columns of chunks its column groups where there are more."""
     import dask
 
     parts = parts_of(X)
@@ -117,7 +118,7 @@ def tiles_of(client: Any, X: Any, n_workers: int) -> Chunks:
     groups = [list(column) for column in zip(*parts, strict=True)] if by_columns else parts
     make = dask.delayed(make_tile, pure=False)
     futures = client.compute([make(group, by_columns, dtype) for group in groups])
-    facts: list[TileFacts] = _checked(client, client.map(facts_of, futures, pure=False))
+    facts: list[TileFacts] = client.gather(client.map(facts_of, futures, pure=False))
     kept = [k for k, fact in enumerate(facts) if fact.shape[0]]
     if not kept:
         raise ValueError("X has no rows")
@@ -150,10 +151,6 @@ def tiles_of(client: Any, X: Any, n_workers: int) -> Chunks:
     tiles.futures = {(0, i) if by_columns else (i, 0): futures[k] for i, k in enumerate(kept)}
     in_order = [np.arange(first[k], first[k + 1]) for k in kept]
     return Chunks(tiles, np.arange(int(ends[1])) if by_columns else np.concatenate(in_order))
-
-
-def _checked(client: Any, futures: Sequence[Any]) -> list[Any]:
-    return list(client.gather(futures))
 
 
 def _merged(client: Any, statistics: Sequence[Any]) -> Any:

@@ -20,9 +20,9 @@ from blockgreedy.solvers.tile_engine import TileEngine
 from blockgreedy.solvers.trace import Record
 
 if TYPE_CHECKING:
-    from blockgreedy.solvers.dask_solver import DaskEngines
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.dask_solver import DaskEngines
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")

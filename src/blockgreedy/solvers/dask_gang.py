@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from blockgreedy.backends.tiles.dask import NAME, PATIENCE, ask, close_gang, open_office, ping
+from blockgreedy.backends.tiles.dask import LEFT, NAME, PATIENCE, ask, close_gang, open_office, ping
 from blockgreedy.backends.tiles.dask_rank import Left, Standing, take_part
 from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.base.memory import bytes_text
@@ -47,8 +47,8 @@ class Member:
         raise MemoryError(
             f"worker {self.address} has too little memory for its part of X: it takes {bytes_text(wanted)} "
             f"({wanted:,} bytes), and of the worker's limit of {bytes_text(self.memory_limit)}, of which Dask lets "
-            f"{_USABLE:.0%} be used, {bytes_text(self.memory_used)} are in use; give workers more memory, or use more "
-            "workers"
+            f"{_USABLE:.0%} be used, {bytes_text(self.memory_used)} are in use; give workers more memory, or use "
+            "more of them"
         )
 
 
@@ -57,7 +57,9 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         if client.asynchronous:
-            raise TypeError("cluster must be a synchronous client of Dask: Client(…), not Client(…, asynchronous=True)")
+            raise TypeError(
+                "cluster must be a synchronous client of Dask: Client(…), not Client(…, asynchronous=True)"
+            )
         self.client = client
         self._turn: Any = None
 
@@ -84,7 +86,7 @@ class Cluster:
             raise SchedulerLostError("the connection to the scheduler is lost")
 
     def members(self, gang: str) -> tuple[list[Member], int]:
-        """Workers that answer, which know of the gang from then on, in order of their addresses; how many are known."""
+        """Workers that answer, in order of their addresses, which expect the gang then; how many there are in all."""
         found: tuple[list[Member], int] = self.do(self._members(gang), _SCHEDULER_ANSWERS)
         return found
 
@@ -112,9 +114,7 @@ class Cluster:
     def tell(self, addresses: Sequence[str], function: Any, *args: Any) -> None:
         """Without waiting for an answer."""
         with suppress(RuntimeError):  # the client is closed
-            asyncio.run_coroutine_threadsafe(
-                self._answers(addresses, function, *args), self.client.loop.asyncio_loop
-            )
+            asyncio.run_coroutine_threadsafe(self._answers(addresses, function, *args), self.client.loop.asyncio_loop)
 
     # -- fits take turns: two gangs, each with half of the workers, would wait for each other for ever
 
@@ -165,10 +165,22 @@ class DaskGang:
         for rank, (address, (parcel, places, tiles)) in enumerate(zip(addresses, sent, strict=True)):
             self._tasks.append(
                 client.submit(
-                    take_part, self.name, rank, addresses, shape, parcel, tol, places, list(tiles),
-                    key=f"{NAME}-{self.name}-{rank}", workers=[address], allow_other_workers=True, pure=False,
-                    retries=0, priority=10,
-                )  # fmt: skip
+                    take_part,
+                    self.name,
+                    rank,
+                    addresses,
+                    shape,
+                    parcel,
+                    tol,
+                    places,
+                    list(tiles),
+                    key=f"{NAME}-{self.name}-{rank}",
+                    workers=[address],
+                    allow_other_workers=True,
+                    pure=False,
+                    retries=0,
+                    priority=10,
+                )
             )
         self.ask("ready")
 
@@ -187,7 +199,7 @@ class DaskGang:
 
     def _watch(self) -> None:
         if any(task.done() for task in self._tasks):
-            self._raise_why("a rank has left the fit")
+            self._raise_why(f"a rank {LEFT}")
         now = time.perf_counter()
         if self._look is None and now - self._looked > _LOOK_EVERY:
             loop = self.cluster.client.loop.asyncio_loop
@@ -226,7 +238,9 @@ class DaskGang:
             error = self._error_of(task)
             if error is not None:
                 raise error
-        raise GangLostError(next((found for found in self._reasons() if found != what and "has left" not in found), what))
+        raise GangLostError(
+            next((found for found in self._reasons() if found != what and not found.endswith(LEFT)), what)
+        )
 
     def _reasons(self) -> Iterator[str]:
         """What is known of ranks whose task ended: Dask took it back where data went with a worker."""
@@ -241,14 +255,14 @@ class DaskGang:
         if not task.done() or task.status != "finished":
             return None
 
-        async def fetched() -> Left:
-            found: Left = await task
-            return found
+        async def fetched() -> Any:
+            return await task
 
         try:
-            return self.cluster.do(fetched(), 2.0)
+            found: Left = self.cluster.do(fetched(), 2.0)
         except Exception:  # its result went with its worker
             return None
+        return found
 
     def _error_of(self, task: Any) -> Exception | None:
         left = self._left(task)

@@ -79,9 +79,7 @@ class DaskWorkers:
         self._begun_at = 0, 0  # iterations and entries read before this gang began
         self._verified: tuple[DaskGang, tuple[Any, ...], float] | None = None
         self._n_lost = 0
-        self.solver = Standing(
-            0, np.nan, DualValue(0.0), np.nan, 0.0, 0, 0, np.zeros(0, dtype=np.int64), np.zeros(0)
-        )
+        self.solver = Standing(0, np.nan, DualValue(0.0), np.nan, 0.0, 0, 0, np.zeros(0, dtype=np.int64), np.zeros(0))
         self._has_started = False
         try:
             self._cluster.take_turn()

@@ -21,6 +21,7 @@ from blockgreedy.base.memory import resident
 NAME = "blockgreedy"  # of the office among a worker's extensions, and of its calls
 PING_EVERY = 2.0  # seconds of waiting for a rank after which it is asked whether it is still there
 PATIENCE = 12.0  # seconds that the answer may take: kernels leave the interpreter to others, some of scipy do not
+LEFT = "has left the fit"  # what a rank is said to have done whose own reason is better known to itself
 _LOOK_EVERY = 1.0  # seconds after which a waiting thread looks whether there is still something to wait for
 
 
@@ -142,11 +143,11 @@ class DaskPost:
         sends = [asyncio.ensure_future(self._send(to, tag, values)) for to, values in outgoing.items()]
         receives = [asyncio.ensure_future(self._receive(source, tag)) for source in incoming]
         try:
-            found = await asyncio.gather(*receives, *sends)
+            await asyncio.gather(*receives, *sends)
         finally:
             for job in (*sends, *receives):
                 job.cancel()
-        return dict(zip(incoming, found, strict=False))  # sends, which follow, bring nothing
+        return {source: job.result() for source, job in zip(incoming, receives, strict=True)}
 
     async def _send(self, to: int, tag: str, values: Values) -> None:
         from distributed.protocol import to_serialize
@@ -154,7 +155,7 @@ class DaskPost:
         call = getattr(self._office.worker.rpc(self._addresses[to]), f"{NAME}_message")
         message = call(gang=self._gang, tag=tag, sender=self._rank, values=to_serialize(values))
         if not await self._watched(asyncio.ensure_future(message), to):
-            raise self._lost(to, "has left the fit")
+            raise self._lost(to, LEFT)
 
     async def _receive(self, source: int, tag: str) -> Values:
         box, key = self._box, (tag, source)
@@ -164,20 +165,22 @@ class DaskPost:
             raise PeerLostError(box.closed)
         future: asyncio.Future[Values] = self._office.loop.create_future()
         box.waiting[key] = future
-        return await self._watched(future, source)
+        found: Values = await self._watched(future, source)
+        return found
 
     async def _watched(self, job: asyncio.Future[Any], peer: int) -> Any:
         """What comes of ``job``, which needs this rank; every now and then the rank is asked whether it is there."""
         while True:
             await asyncio.wait([job], timeout=PING_EVERY)
             if not job.done():
-                ping = asyncio.ensure_future(self._is_there(peer))
+                ping = asyncio.ensure_future(self._what_is_wrong_with(peer))
                 await asyncio.wait([job, ping], return_when=asyncio.FIRST_COMPLETED)
-                is_there = ping.done() and ping.result()
+                wrong = ping.result() if ping.done() else ""
                 ping.cancel()
-                if not is_there and not job.done():
+                if wrong and not job.done():
+                    job.add_done_callback(lambda job: job.cancelled() or job.exception())  # nobody waits for it
                     job.cancel()
-                    raise self._lost(peer, "does not answer any more, or has left the fit")
+                    raise self._lost(peer, wrong)
             if job.done():
                 try:
                     return job.result()
@@ -186,12 +189,13 @@ class DaskPost:
                 except Exception as error:  # Dask has many where a connection ends
                     raise self._lost(peer, f"cannot be reached ({type(error).__name__})") from error
 
-    async def _is_there(self, peer: int) -> bool:
+    async def _what_is_wrong_with(self, peer: int) -> str:
+        """ "" where it is there."""
         call = getattr(self._office.worker.rpc(self._addresses[peer]), f"{NAME}_ping")
         try:
-            return bool(await asyncio.wait_for(call(gang=self._gang), PATIENCE))
-        except Exception:  # whatever it is, there is no answer
-            return False
+            return "" if await asyncio.wait_for(call(gang=self._gang), PATIENCE) else LEFT
+        except Exception as error:  # whatever it is, there is no answer
+            return f"does not answer ({type(error).__name__})"
 
     def _lost(self, peer: int, what: str) -> PeerLostError:
         return PeerLostError(f"rank {peer} (worker {self._addresses[peer]}) {what}")
@@ -214,16 +218,16 @@ class DaskPost:
 
 @contextmanager
 def part_in(gang: str, rank: int, addresses: Sequence[str]) -> Iterator[tuple[Communicator, DaskPost, Any]]:
-    """Inside of a task: the rank of a gang, its post and its worker. At the end its box is closed, whatever happened."""
+    """Inside of a task: the rank of a gang, its post and its worker. At the end its box is closed in any case."""
     from distributed import get_worker
 
     worker = get_worker()
-    office, key = Office.of(worker), worker.get_current_task()
+    office, key = Office.of(worker), str(worker.get_current_task())
     try:
         post = DaskPost(office, gang, rank, addresses, key)
         yield MessageRank(post, range(len(addresses)), rank), post, worker
     finally:
-        office.loop.call_soon_threadsafe(office.end, gang, f"rank {rank} (worker {worker.address}) has left the fit")
+        office.loop.call_soon_threadsafe(office.end, gang, f"rank {rank} (worker {worker.address}) {LEFT}")
 
 
 # -- what the client runs on workers, beside their tasks
@@ -247,7 +251,7 @@ async def ask(gang: str, name: str, args: tuple[Any, ...], dask_worker: Any) -> 
     """On the worker of rank 0: what comes of a command there."""
     box = Office.of(dask_worker).box(gang)
     if box is None:
-        raise PeerLostError(f"rank 0 (worker {dask_worker.address}) has left the fit")
+        raise PeerLostError(f"rank 0 (worker {dask_worker.address}) {LEFT}")
     reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     box.asked.add(reply)
     box.commands.put((name, args, reply))

@@ -41,8 +41,7 @@ class HeldTiles(TiledDesign):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without its tiles, and without what only the client needs."""
-        known = self.row_cuts, self.column_cuts, self.dtype, self._bytes, self.n_entries, []
-        return HeldTiles, known
+        return HeldTiles, (self.row_cuts, self.column_cuts, self.dtype, self._bytes, self.n_entries, [])
 
     @property
     def labels(self) -> NDArray[Any]:

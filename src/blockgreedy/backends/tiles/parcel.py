@@ -48,7 +48,7 @@ class Parcel:
         """Memory that the tile takes where it is used, and what is kept for each row and column beside it."""
         n_rows, n_columns = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
         of_vectors = 8 * (12 * len(self.y) + 3 * n_rows + 12 * n_columns)
-        return of_vectors + self._tile_bytes
+        return int(of_vectors + self._tile_bytes)
 
     @property
     def _tile_bytes(self) -> int:
@@ -101,4 +101,4 @@ class Parcel:
 def _parts_inside(cuts: NDArray[np.int64], wanted: slice) -> list[float]:
     """Of every run between two cuts, the part that lies inside."""
     first, last = np.maximum(cuts[:-1], wanted.start), np.minimum(cuts[1:], wanted.stop)
-    return (np.maximum(last - first, 0) / np.maximum(np.diff(cuts), 1)).tolist()
+    return list(np.maximum(last - first, 0) / np.maximum(np.diff(cuts), 1))
