@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "blockgreedy"
 MAY_IMPORT_CORE = {
     "backends/cpu.py",
+    "backends/tiles/local.py",
     "problem/core_problem.py",
     "problem/passes.py",
     "partitions/partition.py",

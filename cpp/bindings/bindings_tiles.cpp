@@ -1,12 +1,12 @@
 // What a rank of the tile solver computes by itself.
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/variant.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
-#include <memory>
-#include <optional>
+#include <tuple>
 #include <variant>
 
 #include "bindings/bindings.hpp"
+#include "tiles/gathered_columns.hpp"
 #include "tiles/own_rows.hpp"
 #include "tiles/working_columns.hpp"
 
@@ -22,6 +22,23 @@ struct PyTeam {
 template <class T>
 using Given = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
+// The views of matrices of one kind.
+template <class T>
+std::vector<CscView<T>> views_of(const std::vector<nb::object>& matrices) {
+  std::vector<CscView<T>> views;
+  for (const nb::object& object : matrices) {
+    const auto* view = std::get_if<CscView<T>>(&nb::cast<const PyMatrix&>(object).view);
+    if (view == nullptr) throw std::invalid_argument("matrices must be sparse and of one type");
+    views.push_back(*view);
+  }
+  return views;
+}
+
+bool is_float(const std::vector<nb::object>& matrices) {
+  if (matrices.empty()) throw std::invalid_argument("matrices must not be empty");
+  return std::holds_alternative<CscView<float>>(nb::cast<const PyMatrix&>(matrices.front()).view);
+}
+
 class PyWorkingColumns {
   using Float = WorkingColumns<float>;
   using Double = WorkingColumns<double>;
@@ -32,12 +49,17 @@ class PyWorkingColumns {
   }
 
  public:
-  PyWorkingColumns(nb::object matrix, nb::object team)
-      : matrix_(matrix), team_(team), threads_(nb::cast<PyTeam&>(team).team) {
-    const Matrix& view = nb::cast<const PyMatrix&>(matrix).view;
-    if (const auto* f32 = std::get_if<CscView<float>>(&view)) columns_.emplace<Float>(*f32);
-    else if (const auto* f64 = std::get_if<CscView<double>>(&view)) columns_.emplace<Double>(*f64);
-    else throw std::invalid_argument("matrix must be sparse");
+  PyWorkingColumns(std::vector<nb::object> matrices, Vector<std::int32_t> places, nb::object team)
+      : matrices_(std::move(matrices)), team_(team), threads_(nb::cast<PyTeam&>(team).team) {
+    const auto count = static_cast<std::int64_t>(places.size()) / 2;
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int32_t matrix = places.data()[2 * k], column = places.data()[2 * k + 1];
+      if (matrix < 0 || matrix >= static_cast<std::int32_t>(matrices_.size()) || column < 0 ||
+          column >= nb::cast<const PyMatrix&>(matrices_[matrix]).n_cols())
+        throw std::invalid_argument("places must be those of columns");
+    }
+    if (is_float(matrices_)) columns_.emplace<Float>(views_of<float>(matrices_), places.data(), count);
+    else columns_.emplace<Double>(views_of<double>(matrices_), places.data(), count);
   }
 
   Given<double> bend(Vector<float> root) {
@@ -86,7 +108,8 @@ class PyWorkingColumns {
   }
 
  private:
-  nb::object matrix_, team_;
+  std::vector<nb::object> matrices_;
+  nb::object team_;
   ThreadTeam& threads_;
   std::variant<std::monostate, Float, Double> columns_;
 };
@@ -109,7 +132,7 @@ double evaluate_rows(PyTeam& team, Vector<double> y, Vector<double> weights, int
 }
 
 Given<double> losses_along(PyTeam& team, Vector<double> y, Vector<double> weights, int loss, double delta,
-                  Vector<double> predictions, Vector<double> direction, Vector<double> steps) {
+                           Vector<double> predictions, Vector<double> direction, Vector<double> steps) {
   const OwnRows rows = own_rows(y, weights, loss, delta);
   check_size("predictions", predictions.size(), rows.n_rows);
   check_size("direction", direction.size(), rows.n_rows);
@@ -120,6 +143,51 @@ Given<double> losses_along(PyTeam& team, Vector<double> y, Vector<double> weight
                       out.data(), team.team);
   }
   return give_away(std::move(out));
+}
+
+using Three = std::tuple<nb::object, nb::object, nb::object>;
+
+template <class T>
+Three gathered(PyTeam& team, const std::vector<nb::object>& matrices, const std::vector<std::int32_t>& first_rows,
+               const std::vector<Vector<std::int32_t>>& columns) {
+  const std::vector<CscView<T>> views = views_of<T>(matrices);
+  const std::size_t n_wanted = columns.front().size();
+  std::vector<ColumnPart<T>> parts;
+  for (std::size_t k = 0; k < views.size(); ++k) {
+    check_size("columns", columns[k].size(), static_cast<std::int64_t>(n_wanted));
+    for (std::size_t j = 0; j < n_wanted; ++j) {
+      if (columns[k].data()[j] >= views[k].n_cols) throw std::invalid_argument("columns must be those of matrices");
+    }
+    parts.push_back({views[k], first_rows[k], columns[k].data()});
+  }
+  GatheredColumns<T> found;
+  {
+    nb::gil_scoped_release release;
+    found = gather_columns(parts, static_cast<std::int64_t>(n_wanted), team.team);
+  }
+  return {nb::cast(give_away(std::move(found.indptr))), nb::cast(give_away(std::move(found.indices))),
+          nb::cast(give_away(std::move(found.data)))};
+}
+
+Three gather(PyTeam& team, std::vector<nb::object> matrices, std::vector<std::int32_t> first_rows,
+             std::vector<Vector<std::int32_t>> columns) {
+  check_size("first_rows", first_rows.size(), static_cast<std::int64_t>(matrices.size()));
+  check_size("columns", columns.size(), static_cast<std::int64_t>(matrices.size()));
+  return is_float(matrices) ? gathered<float>(team, matrices, first_rows, columns)
+                            : gathered<double>(team, matrices, first_rows, columns);
+}
+
+Given<std::uint64_t> column_keys(const PyMatrix& matrix, std::int64_t first_row) {
+  std::vector<std::uint64_t> keys(matrix.n_cols());
+  const auto fill = [&](const auto& view) {
+    for (std::int64_t j = 0; j < view.n_cols; ++j) keys[j] = column_key(view, j, first_row);
+  };
+  {
+    nb::gil_scoped_release release;
+    if (const auto* f32 = std::get_if<CscView<float>>(&matrix.view)) fill(*f32);
+    else if (const auto* f64 = std::get_if<CscView<double>>(&matrix.view)) fill(*f64);
+  }
+  return give_away(std::move(keys));
 }
 
 // x_j·r of the columns whose mark is not 0; other entries of out keep what they hold. Returns the entries read.
@@ -157,8 +225,10 @@ std::int64_t marked_products(PyTeam& team, const PyMatrix& matrix, Vector<double
 void bind_tiles(nb::module_& m) {
   nb::class_<PyTeam>(m, "Team", "Threads that live as long as this object.").def(nb::init<int>(), "n_threads"_a);
   nb::class_<PyWorkingColumns>(m, "WorkingColumns", "Columns of a working set, and products with them.")
-      .def(nb::init<nb::object, nb::object>(), "matrix"_a, "team"_a)
-      .def("bend", &PyWorkingColumns::bend, "root"_a.noconvert(), "The diagonal of ZᵀZ, then Σ root²·x of each column.")
+      .def(nb::init<std::vector<nb::object>, Vector<std::int32_t>, nb::object>(), "matrices"_a,
+           "places"_a.noconvert(), "team"_a, "places: of each column its matrix, and its number there.")
+      .def("bend", &PyWorkingColumns::bend, "root"_a.noconvert(),
+           "The diagonal of ZᵀZ, then Σ root²·x of each column.")
       .def("gram_product", &PyWorkingColumns::gram_product, "p"_a, "wanted"_a.noconvert())
       .def("combine", &PyWorkingColumns::combine, "d"_a)
       .def_prop_ro("nonzeros_touched", &PyWorkingColumns::nonzeros_touched);
@@ -166,6 +236,10 @@ void bind_tiles(nb::module_& m) {
         "margin"_a, "flat"_a, "theta"_a, "root"_a, "Fills theta and root; returns the loss.");
   m.def("losses_along", &losses_along, "team"_a, "y"_a, "weights"_a, "loss"_a, "delta"_a, "predictions"_a,
         "direction"_a, "steps"_a);
+  m.def("gather_columns", &gather, "team"_a, "matrices"_a, "first_rows"_a, "columns"_a,
+        "(indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or "
+        "-1.");
+  m.def("column_keys", &column_keys, "matrix"_a, "first_row"_a, "A hash of each column, which adds up over rows.");
   m.def("marked_products", &marked_products, "team"_a, "matrix"_a, "r"_a, "marked"_a.noconvert(), "out"_a.noconvert(),
         "Fills out where marked; returns the number of entries read.");
 }

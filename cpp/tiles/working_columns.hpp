@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -11,105 +12,138 @@
 
 namespace blockgreedy {
 
-// X_W as given, and Z = diag(root) X_W in float32. Rows are cut into blocks whose number depends on the data alone: a block's part of Zp stays in the cache until its
-// part of Zᵀ(Zp) is done, threads share blocks, and sums come out the same for any number of threads.
+// X_W where it lies, in columns of several matrices, and Z = diag(root) X_W in float32. Rows are cut into blocks
+// whose number depends on the data alone: a block's part of Zp stays in the cache until its part of Zᵀ(Zp) is done,
+// threads share blocks, and sums come out the same for any number of threads.
 template <class T>
 class WorkingColumns {
  public:
-  explicit WorkingColumns(const CscView<T>& view)
-      : view_(view), z_(view.n_nonzeros()), root_(view.n_rows), u_(view.n_rows) {
+  // `places`: of each column its matrix, and its number there.
+  WorkingColumns(const std::vector<CscView<T>>& matrices, const std::int32_t* places, std::int64_t count)
+      : n_rows_(matrices.front().n_rows), columns_(count), h_(n_rows_), u_(n_rows_) {
+    std::int64_t total = 0;
+    for (std::int64_t k = 0; k < count; ++k) {
+      const CscView<T>& matrix = matrices[places[2 * k]];
+      const std::int64_t j = places[2 * k + 1], at = matrix.start(j);
+      columns_[k] = {matrix.indices + at, matrix.data + at, nullptr, total};
+      total += matrix.count(j);
+    }
+    n_entries_ = total;
+    columns_.push_back({nullptr, nullptr, nullptr, total});
+    if constexpr (!std::is_same_v<T, float>) copies_.resize(total);
+    for (std::int64_t k = 0; k < count; ++k) {
+      if constexpr (std::is_same_v<T, float>) {
+        columns_[k].floats = columns_[k].values;
+      } else {
+        float* to = copies_.data() + columns_[k].first;
+        for (std::int64_t i = 0; i < size(k); ++i) to[i] = static_cast<float>(columns_[k].values[i]);
+        columns_[k].floats = to;
+      }
+    }
     constexpr std::int64_t entries_per_block = 100000, most_blocks = 16;
-    n_blocks_ = std::clamp<std::int64_t>(view.n_nonzeros() / entries_per_block, 1, most_blocks);
-    cuts_.resize((n_blocks_ + 1) * view.n_cols);
-    for (std::int64_t j = 0; j < view.n_cols; ++j) {
+    n_blocks_ = std::clamp<std::int64_t>(total / entries_per_block, 1, most_blocks);
+    cuts_.resize((n_blocks_ + 1) * count);
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::int32_t *begin = columns_[k].rows, *end = begin + size(k);
       for (std::int64_t b = 0; b <= n_blocks_; ++b) {
-        cuts_[b * view.n_cols + j] = b == n_blocks_ ? view.start(j + 1) : view.seek(j, first_row(b));
+        const std::int32_t* at = b == n_blocks_ ? end : std::lower_bound(begin, end, first_row(b));
+        cuts_[b * count + k] = static_cast<std::int32_t>(at - begin);
       }
     }
   }
 
-  std::int64_t n_rows() const { return view_.n_rows; }
-  std::int64_t n_cols() const { return view_.n_cols; }
+  std::int64_t n_rows() const { return n_rows_; }
+  std::int64_t n_cols() const { return static_cast<std::int64_t>(columns_.size()) - 1; }
 
-  // Takes the roots of the rows' curvatures; fills the diagonal of ZᵀZ and Σ root²·x of each column, which couples it
-  // to an intercept.
+  // Takes the roots of the rows' curvatures; fills the diagonal of ZᵀZ and Σ h·x of each column, which couples it to
+  // an intercept.
   void bend(const float* root, double* diagonal, double* coupling, ThreadTeam& team) {
-    std::copy(root, root + view_.n_rows, root_.begin());
-    const auto cuts = equal_nonzero_cuts(view_, n_parts);
-    team.for_work(n_parts, 2 * view_.n_nonzeros(), [&](std::int64_t part) {
-      for (std::int64_t j = cuts[part]; j < cuts[part + 1]; ++j) {
-        const std::int64_t at = view_.start(j);
-        const std::int32_t* rows = view_.indices + at;
-        diagonal[j] = scale_column(rows, view_.data + at, view_.count(j), root_.data(), z_.data() + at);
-        coupling[j] = kernels().float_dot(rows, z_.data() + at, view_.count(j), root_.data());
+    for (std::int64_t i = 0; i < n_rows_; ++i) h_[i] = root[i] * root[i];
+    const std::int64_t n_parts = std::min<std::int64_t>(64, std::max<std::int64_t>(n_cols(), 1));
+    team.for_work(n_parts, 2 * n_entries_, [&](std::int64_t part) {
+      for (std::int64_t k = n_cols() * part / n_parts; k < n_cols() * (part + 1) / n_parts; ++k) {
+        const Column& column = columns_[k];
+        double squares = 0, sum = 0;
+        for (std::int64_t i = 0; i < size(k); ++i) {
+          const double x = static_cast<double>(column.floats[i]), hx = static_cast<double>(h_[column.rows[i]]) * x;
+          sum += hx;
+          squares += hx * x;
+        }
+        diagonal[k] = squares;
+        coupling[k] = sum;
       }
     });
-    nonzeros_touched += view_.n_nonzeros();
+    nonzeros_touched += n_entries_;
   }
 
   // out_k = (ZᵀZp)_j for j = wanted[k].
   void gram_product(const double* p, const std::int32_t* wanted, std::int64_t n_wanted, float* out,
                     ThreadTeam& team) {
-    moved_.clear();
-    for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-      if (p[j] != 0) moved_.push_back(static_cast<std::int32_t>(j));
-    }
+    find_moved(p);
     partial_.resize(n_blocks_ * n_wanted);
-    team.for_work(n_blocks_, 2 * view_.n_nonzeros(), [&](std::int64_t b) {
-      const std::int64_t begin = first_row(b), end = first_row(b + 1);
-      for (std::int64_t i = begin; i < end; ++i) u_[i] = 0;
+    team.for_work(n_blocks_, 2 * n_entries_, [&](std::int64_t b) {
+      std::fill(u_.begin() + first_row(b), u_.begin() + first_row(b + 1), 0.0F);
       for (const std::int32_t j : moved_) {
-        const std::int64_t at = cut(b, j);
-        kernels().float_axpy(view_.indices + at, z_.data() + at, cut(b + 1, j) - at, static_cast<float>(p[j]),
-                             u_.data());
+        const std::int32_t at = cut(b, j);
+        kernels().float_axpy(columns_[j].rows + at, columns_[j].floats + at, cut(b + 1, j) - at,
+                             static_cast<float>(p[j]), u_.data());
       }
+      for (std::int64_t i = first_row(b); i < first_row(b + 1); ++i) u_[i] *= h_[i];
       double* own = partial_.data() + b * n_wanted;
       for (std::int64_t k = 0; k < n_wanted; ++k) {
-        const std::int64_t at = cut(b, wanted[k]);
-        own[k] = kernels().float_dot(view_.indices + at, z_.data() + at, cut(b + 1, wanted[k]) - at, u_.data());
+        const std::int32_t j = wanted[k], at = cut(b, j);
+        own[k] = kernels().float_dot(columns_[j].rows + at, columns_[j].floats + at, cut(b + 1, j) - at, u_.data());
       }
     });
     for (std::int64_t k = 0; k < n_wanted; ++k) {
       double sum = 0;
       for (std::int64_t b = 0; b < n_blocks_; ++b) sum += partial_[b * n_wanted + k];
       out[k] = static_cast<float>(sum);
+      nonzeros_touched += size(wanted[k]);
     }
-    count(moved_.data(), static_cast<std::int64_t>(moved_.size()));
-    count(wanted, n_wanted);
   }
 
   // X_W d in float64, from the columns as they are given.
   void combine(const double* d, double* out, ThreadTeam& team) {
-    moved_.clear();
-    for (std::int64_t j = 0; j < view_.n_cols; ++j) {
-      if (d[j] != 0) moved_.push_back(static_cast<std::int32_t>(j));
-    }
-    team.for_work(n_blocks_, view_.n_nonzeros(), [&](std::int64_t b) {
-      for (std::int64_t i = first_row(b); i < first_row(b + 1); ++i) out[i] = 0;
+    find_moved(d);
+    team.for_work(n_blocks_, n_entries_, [&](std::int64_t b) {
+      std::fill(out + first_row(b), out + first_row(b + 1), 0.0);
       for (const std::int32_t j : moved_) {
-        for (std::int64_t at = cut(b, j); at < cut(b + 1, j); ++at) {
-          out[view_.indices[at]] += d[j] * static_cast<double>(view_.data[at]);
+        const Column& column = columns_[j];
+        for (std::int32_t at = cut(b, j); at < cut(b + 1, j); ++at) {
+          out[column.rows[at]] += d[j] * static_cast<double>(column.values[at]);
         }
       }
     });
-    count(moved_.data(), static_cast<std::int64_t>(moved_.size()));
   }
 
   std::int64_t nonzeros_touched = 0;
 
  private:
-  static constexpr std::int64_t n_parts = 64;
+  struct Column {
+    const std::int32_t* rows;
+    const T* values;
+    const float* floats;
+    std::int64_t first;  // of its entries, among those of all columns
+  };
 
-  std::int64_t first_row(std::int64_t block) const { return view_.n_rows * block / n_blocks_; }
-  std::int64_t cut(std::int64_t block, std::int64_t j) const { return cuts_[block * view_.n_cols + j]; }
-  void count(const std::int32_t* columns, std::int64_t n) {
-    for (std::int64_t k = 0; k < n; ++k) nonzeros_touched += view_.count(columns[k]);
+  std::int64_t size(std::int64_t k) const { return columns_[k + 1].first - columns_[k].first; }
+  std::int64_t first_row(std::int64_t block) const { return n_rows_ * block / n_blocks_; }
+  std::int32_t cut(std::int64_t block, std::int64_t j) const { return cuts_[block * n_cols() + j]; }
+  void find_moved(const double* p) {
+    moved_.clear();
+    for (std::int64_t j = 0; j < n_cols(); ++j) {
+      if (p[j] == 0) continue;
+      moved_.push_back(static_cast<std::int32_t>(j));
+      nonzeros_touched += size(j);
+    }
   }
 
-  CscView<T> view_;
-  std::int64_t n_blocks_;
-  std::vector<std::int64_t> cuts_;  // entry of a block's first row in each column
-  std::vector<float> z_, root_, u_;
+  std::int64_t n_rows_;
+  std::vector<Column> columns_;  // and one that ends the last
+  std::vector<float> h_, u_, copies_;
+  std::int64_t n_blocks_ = 1, n_entries_ = 0;
+  std::vector<std::int32_t> cuts_;  // of a block's first row in each column
   std::vector<double> partial_;
   std::vector<std::int32_t> moved_;
 };

@@ -319,7 +319,8 @@ class Team:
 class WorkingColumns:
     """Columns of a working set, and products with them."""
 
-    def __init__(self, matrix: object, team: object) -> None: ...
+    def __init__(self, matrices: Sequence[object], places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], team: object) -> None:
+        """places: of each column its matrix, and its number there."""
 
     def bend(self, root: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """The diagonal of ZᵀZ, then Σ root²·x of each column."""
@@ -335,6 +336,14 @@ def evaluate_rows(team: Team, y: Annotated[NDArray[numpy.float64], dict(shape=(N
     """Fills theta and root; returns the loss."""
 
 def losses_along(team: Team, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: int, delta: float, predictions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], direction: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], steps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
+
+def gather_columns(team: Team, matrices: Sequence[object], first_rows: Sequence[int], columns: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> tuple[object, object, object]:
+    """
+    (indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or -1.
+    """
+
+def column_keys(matrix: Matrix, first_row: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
+    """A hash of each column, which adds up over rows."""
 
 def marked_products(team: Team, matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marked: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
     """Fills out where marked; returns the number of entries read."""
@@ -401,6 +410,9 @@ class TableRows:
         """
         Columns are float64 numbers or int32 codes; widths count the features of each.
         """
+
+    def take(self, n_rows: int, columns: Sequence[object]) -> None:
+        """Other rows of the same columns."""
 
     @property
     def n_features(self) -> int: ...

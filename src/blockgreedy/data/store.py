@@ -24,6 +24,7 @@ from scipy import sparse
 
 from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.memory import bytes_text, free
+from blockgreedy.data.assembly import assembled
 from blockgreedy.data.column_statistics import ColumnStatistics
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
@@ -96,10 +97,6 @@ class Store(TiledDesign):
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path / META} is damaged: {type(error).__name__}: {error}") from error
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """By its path, absolute: another process, which may be on another machine, opens it there."""
-        return Store, (self.path.absolute(),)
-
     def __repr__(self) -> str:
         (n, p), (rows, columns) = self.shape, self.grid
         size = f"{n:,} x {p:,}, {self.n_entries:,} entries, {self.dtype}"
@@ -139,6 +136,15 @@ class Store(TiledDesign):
         """Of its three files, which is what it takes in memory."""
         r, c = self._place(r, c)
         return sum(self._facts(tile_file(r, c, part))["bytes"] for part in PARTS)
+
+    def will_need(self, r: int, c: int) -> None:
+        """Says that this tile is used soon: the system reads it from disk meanwhile."""
+        r, c = self._place(r, c)
+        if not hasattr(os, "posix_fadvise"):
+            return
+        for part in PARTS:
+            with (self.path / tile_file(r, c, part)).open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
     @cached_property
     def features(self) -> NDArray[np.int32] | None:
@@ -234,23 +240,16 @@ class Store(TiledDesign):
 
     def dataset(self) -> Dataset:
         """All of it in memory, the columns in the order of the features."""
-        wanted = self.n_entries * (4 + self.dtype.itemsize)
+        wanted = self.n_entries * (4 + self.dtype.itemsize) + 16 * self.shape[1]
         available = free()
-        if available is not None and 2 * wanted > available:  # the tiles, and the matrix that is made of them
+        if available is not None and wanted > available:
             raise MemoryError(
-                f"{self.path} takes about {bytes_text(2 * wanted)} in memory to become one matrix, and "
-                f"{bytes_text(available)} are free; use its tiles one by one"
+                f"{self.path} takes {bytes_text(wanted)} in memory as one matrix, and {bytes_text(available)} are "
+                "free; use its tiles one by one"
             )
-        n_rows, n_columns = self.grid
-        strips = []
-        for c in range(n_columns):
-            tiles = [self.tile(r, c) for r in range(n_rows)]
-            strips.append(tiles[0] if n_rows == 1 else sparse.vstack(tiles, format="csc"))
-        X: Any = strips[0] if n_columns == 1 else sparse.hstack(strips, format="csc")
-        if self.features is not None:
-            X = X[:, np.argsort(self.features)]
+        is_whole = self.grid == (1, 1) and self.features is None
         return Dataset(
-            sparse.csc_array(X),
+            self.tile(0, 0) if is_whole else assembled(self),
             self.labels,
             self.feature_names,
             name=self.name,
@@ -258,6 +257,10 @@ class Store(TiledDesign):
             encoding=self.encoding,
             labelled=self.labelled,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process, which may have another current folder, opens the store itself."""
+        return Store, (self.path.absolute(),)
 
     def _place(self, r: Any, c: Any) -> tuple[int, int]:
         for name, value, end in (("r", r, self.grid[0]), ("c", c, self.grid[1])):

@@ -22,13 +22,14 @@ from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
+from blockgreedy.problem.column_units import ColumnUnits
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.design import Design, combined, design_of
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
 from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
-from blockgreedy.problem.scaling import ColumnUnits, Scaling
+from blockgreedy.problem.scaling import Scaling
 
 Array = NDArray[np.float64]
 

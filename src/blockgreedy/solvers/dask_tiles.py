@@ -8,7 +8,7 @@ import numpy as np
 
 from blockgreedy.backends.tiles.held_tiles import HeldTiles
 from blockgreedy.backends.tiles.parcel import Parcel
-from blockgreedy.backends.tiles.sparse_columns import take_columns
+from blockgreedy.backends.tiles.sparse_columns import as_csc
 
 
 class DaskTiles(HeldTiles):
@@ -53,4 +53,4 @@ class FarTile:
 
 def some_columns(tile: Any, columns: Any) -> Any:
     """On a worker: a copy of these columns, as CSC."""
-    return take_columns(tile, columns)
+    return as_csc(np.asfortranarray(tile[:, columns]) if isinstance(tile, np.ndarray) else tile[:, columns])

@@ -187,46 +187,19 @@ def solve(
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
             null = problem.fit_null_model(limits.deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
+        common: dict[str, Any] = {"tol": float(tol), "n_threads": threads, "start": start, "began": began}
         if cluster is not None or problem.design.is_tiled:
-            return solve_together(
-                problem,
-                Alone() if cluster is None else cluster,
-                grid,
-                tol=float(tol),
-                limits=limits,
-                n_threads=threads,
-                start=start,
-                trace=(None if trace_iters is None else index(trace_iters), trace_seconds),
-                callback=callback,
-                began=began,
-            )
-        engine = ENGINES[method](
-            problem,
-            tol=float(tol),
-            n_threads=threads,
-            null=null,
-            start=start,
-            n_blocks=blocks,
-            partition=given,
-            began=began,
-        )
+            ranks = Alone() if cluster is None else cluster
+            trace = None if trace_iters is None else index(trace_iters), trace_seconds
+            return solve_together(problem, ranks, grid, limits=limits, trace=trace, callback=callback, **common)
+        engine = ENGINES[method](problem, null=null, n_blocks=blocks, partition=given, **common)
     else:
         options = _family_options(problem, method, n_blocks, partition, seed, family)
         given = _family_partition(problem, options, partition, threads)
         warn_of_risk(problem, given, options, threads, stacklevel=2)
         began = time.perf_counter()  # neither the partition nor the warning counts
         limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, began + allowed)
-        engine = ENGINES["family"](
-            problem,
-            given,
-            options,
-            tol=float(tol),
-            n_threads=threads,
-            max_iter=limits.max_iter,
-            start=None if start is None else start[0],
-            stop_on_divergence=family.get("on_divergence", "stop") == "stop",
-            trace_spectral_radius=family.get("trace_spectral_radius", False),
-        )
+        engine = _family_engine(problem, given, options, family, float(tol), threads, limits, start)
     every_iters = None if trace_iters is None else index(trace_iters)
     recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
     return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
@@ -237,6 +210,29 @@ def _check_cluster(method: str, cluster: Any, grid: tuple[int, int] | None) -> N
         raise ValueError(f"cluster=… needs method='auto'; method={method!r} runs on one machine")
     if cluster is None and grid is not None:
         raise ValueError(f"grid={shown(grid)} needs cluster=…, whose ranks it arranges")
+
+
+def _family_engine(
+    problem: Problem,
+    partition: Partition,
+    options: FamilyOptions,
+    family: FamilyArguments,
+    tol: float,
+    n_threads: int,
+    limits: Limits,
+    start: tuple[NDArray[np.float64], float] | None,
+) -> Engine:
+    return ENGINES["family"](
+        problem,
+        partition,
+        options,
+        tol=tol,
+        n_threads=n_threads,
+        max_iter=limits.max_iter,
+        start=None if start is None else start[0],
+        stop_on_divergence=family.get("on_divergence", "stop") == "stop",
+        trace_spectral_radius=family.get("trace_spectral_radius", False),
+    )
 
 
 def _family_options(

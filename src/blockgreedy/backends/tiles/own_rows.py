@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
+from blockgreedy.backends.tiles.local import LocalLoss, Team
 from blockgreedy.problem.losses import Loss
 
 Array = NDArray[np.float64]
@@ -14,10 +14,9 @@ Array = NDArray[np.float64]
 class OwnRows:
     """``weights`` are ω_i: 1/n, or the sample weights divided by their sum."""
 
-    def __init__(self, loss: Loss, y: Array, weights: Array, offset: Array | None, team: _core.Team) -> None:
+    def __init__(self, loss: Loss, y: Array, weights: Array, offset: Array | None, team: Team) -> None:
         self.loss, self.y, self.weights, self.offset = loss, y, weights, offset
-        self._team = team
-        self._delta = float(getattr(loss, "delta", 1.0))
+        self._local = LocalLoss(loss, y, weights, team)
         self.predictions = np.zeros(len(y))
         self.theta = np.zeros(len(y))  # ω_i loss′
         self.root = np.zeros(
@@ -28,18 +27,14 @@ class OwnRows:
         return len(self.y)
 
     def move_to(self, predictions: Array, margin: float, flat: float) -> float:
-        """Takes these predictions; returns the loss. ``margin`` and ``flat``: see the terms of the core's losses."""
-        self.predictions, self.theta, self.root = predictions, np.empty(len(self)), np.empty(len(self), np.float32)
-        return _core.evaluate_rows(
-            self._team, self.y, self.weights, self.loss.code, self._delta, predictions, margin, flat, self.theta,
-            self.root,
-        )  # fmt: skip
+        """Takes these predictions; returns the loss."""
+        self.predictions = predictions
+        loss, self.theta, self.root = self._local.evaluate(predictions, margin, flat)
+        return loss
 
     def losses_along(self, direction: Array, steps: Array) -> Array:
         """The loss after each step along a direction of the predictions."""
-        return _core.losses_along(
-            self._team, self.y, self.weights, self.loss.code, self._delta, self.predictions, direction, steps
-        )
+        return self._local.along(self.predictions, direction, steps)
 
     @property
     def curvature(self) -> Array:

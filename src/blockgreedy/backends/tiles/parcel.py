@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
+from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.pieces import stored_pieces
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
-from blockgreedy.backends.tiles.sparse_columns import take_columns
 from blockgreedy.backends.tiles.tile import Piece, Tile
 from blockgreedy.base.design import TiledDesign
 from blockgreedy.problem.columns import as_dense
@@ -39,15 +39,17 @@ class Parcel:
     weights: Array
     offset: Array | None
     penalty: OwnPenalty
+    may_be_free: bool  # some feature of some rank may be unpenalised
     fit_intercept: bool
     f_null: float
     floor: float
+    most_entries: float  # of the working set, on all ranks together
 
     @property
     def nbytes(self) -> int:
         """Memory that the tile takes where it is used, and what is kept for each row and column beside it."""
         n_rows, n_columns = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
-        of_vectors = 8 * (12 * len(self.y) + 3 * n_rows + 12 * n_columns)
+        of_vectors = 8 * (tuning.NUMBERS_PER_ROW * len(self.y) + 3 * n_rows + tuning.NUMBERS_PER_COLUMN * n_columns)
         return int(of_vectors + self._tile_bytes)
 
     @property
@@ -66,12 +68,13 @@ class Parcel:
 
     def shard(self, grid: Grid, n_threads: int) -> Shard:
         """The share where it is used, by a rank of the grid."""
-        team = _core.Team(n_threads)
+        team = Team(n_threads)
         return Shard(
             grid,
-            self._tile(),
+            self._tile(team),
             OwnRows(self.loss, self.y, self.weights, self.offset, team),
             self.penalty,
+            self.may_be_free,
             team,
             n_threads,
             self.columns.start,
@@ -81,9 +84,10 @@ class Parcel:
             self.fit_intercept,
             self.f_null,
             self.floor,
+            self.most_entries,
         )
 
-    def _tile(self) -> Tile:
+    def _tile(self, team: Team) -> Tile:
         shape = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
         nothing = np.zeros(0, dtype=np.intp), np.zeros((shape[0], 0))
         if not isinstance(self.matrix, TiledDesign):
@@ -93,8 +97,8 @@ class Parcel:
         pieces = stored_pieces(self.matrix, self.rows, self.columns)
         if not len(self.moved):
             return Tile(shape, self.dtype, pieces, *nothing)
-        as_stored = Tile(shape, self.dtype, pieces, *nothing).take(self.moved)
-        own = np.asfortranarray(as_dense(take_columns(as_stored, np.arange(len(self.moved)))), dtype=self.dtype)
+        as_stored = Tile(shape, self.dtype, pieces, *nothing).take(self.moved, team)
+        own = np.asfortranarray(as_dense(as_stored), dtype=self.dtype)
         return Tile(shape, self.dtype, pieces, self.moved, own - self.by.astype(self.dtype))
 
 

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import Team, WorkingColumns, column_keys, working_columns
 from blockgreedy.backends.tiles.sparse_columns import (
-    column_keys,
     cut_rows,
-    join_columns,
+    gather,
     make_columns,
     packed,
-    take_columns,
     unpacked,
 )
 from blockgreedy.backends.tiles.tile import Tile
+from blockgreedy.problem.columns import as_dense
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
@@ -34,12 +34,13 @@ class Entrants:
     l2_unit: Array  # and l2 times this
     lower: Array
     upper: Array
+    entries: Array  # of all rows
     key: NDArray[np.uint64]
 
     @staticmethod
     def none() -> Entrants:
         empty = np.zeros(0)
-        return Entrants(np.zeros(0, np.int64), empty, empty, empty, empty, np.zeros(0, np.uint64))
+        return Entrants(np.zeros(0, np.int64), empty, empty, empty, empty, empty, np.zeros(0, np.uint64))
 
     def at(self, places: NDArray[np.intp]) -> Entrants:
         return Entrants(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
@@ -50,14 +51,19 @@ class Entrants:
 
 
 class Recut:
-    """Columns that were in a working set, in the rows that this rank owns, in the order in which they came."""
+    """Columns that were in a working set, in the rows that this rank owns, in the matrices in which they came."""
 
-    def __init__(self, grid: Grid, tile: Tile, row_cuts: NDArray[np.int64], first_row: int, n_own_rows: int) -> None:
+    def __init__(
+        self, grid: Grid, tile: Tile, row_cuts: NDArray[np.int64], first_row: int, n_own_rows: int, team: Team
+    ) -> None:
         """``row_cuts`` divide the rows of the row group among its ranks; ``first_row`` is the group's."""
         self._grid, self._tile, self._row_cuts, self._first_row = grid, tile, row_cuts, first_row
+        self._n_rows, self._team = n_own_rows, team
         self.facts = Entrants.none()
+        self.most_entries = np.inf  # of all ranks
         empty = np.zeros(0, np.int32)
-        self._columns = make_columns(n_own_rows, empty, empty, np.zeros(0, tile.dtype))
+        self._matrices = [make_columns(n_own_rows, empty, empty, np.zeros(0, tile.dtype))]
+        self._where = np.zeros((0, 2), dtype=np.int32)  # of each column its matrix, and its number there
 
     def places(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Where these columns stand, and which of them are held at all."""
@@ -79,10 +85,20 @@ class Recut:
         share a weight (``merges``).
         """
         is_new = ~self.places(facts.ids)[1]
-        columns = self._tile.take(own[is_new])
+        columns = self._tile.take(own[is_new], self._team)
         new = facts.at(np.flatnonzero(is_new))
         key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys") if len(new.ids) else new.key
-        told = [np.array([len(own)]), facts.ids, *numbers, new.unit, new.l2_unit, new.lower, new.upper, key]
+        told = [
+            np.array([len(own)]),
+            facts.ids,
+            *numbers,
+            new.unit,
+            new.l2_unit,
+            new.lower,
+            new.upper,
+            new.entries,
+            key,
+        ]
         parcels = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
         opened = [_opened(parcel) for parcel in parcels]
         ids = np.concatenate([part[0] for part in opened])
@@ -91,8 +107,8 @@ class Recut:
         aliases = np.zeros(0, dtype=np.int64)
         if not np.all(held):
             told_of = np.concatenate([part[2] for part in opened], axis=1)
-            unit, l2_unit, lower, upper = told_of[:4].view(np.float64)
-            entrants = Entrants(ids[~held], unit, l2_unit, lower, upper, told_of[4])
+            unit, l2_unit, lower, upper, entries = told_of[:5].view(np.float64)
+            entrants = Entrants(ids[~held], unit, l2_unit, lower, upper, entries, told_of[5])
             aliases = self._add(entrants, columns, new.ids, merges)
         places, held = self.places(ids)
         return places[held], everybodys[:, held], aliases
@@ -102,12 +118,20 @@ class Recut:
         is_new = ~self._repeats(entrants) if merges else np.ones(len(entrants.ids), dtype=np.bool_)
         aliases = entrants.ids[~is_new]
         self.facts = self.facts + entrants.at(np.flatnonzero(is_new))
-        travel = np.isin(own, aliases, invert=True)
-        columns = columns if np.all(travel) else take_columns(columns, np.flatnonzero(travel))
-        sent = [packed(piece) for piece in cut_rows(columns, self._row_cuts)]
-        n = self._columns.shape[0]
-        found = [unpacked(part, n, columns.dtype) for part in self._grid.beside.exchange(sent, "columns")]
-        self._columns = join_columns(n, [self._columns, *found])
+        travel = np.flatnonzero(np.isin(own, aliases, invert=True))
+        if len(travel) < len(own):
+            columns = gather(self._team, columns.shape[0], [(columns, 0, travel.astype(np.int32))])
+        sent = [packed(piece) for piece in cut_rows(columns, self._row_cuts)] if len(self._row_cuts) > 2 else None
+        found = (
+            [columns]
+            if sent is None
+            else [unpacked(part, self._n_rows, columns.dtype) for part in self._grid.beside.exchange(sent, "columns")]
+        )
+        for matrix in found:
+            numbers = np.arange(matrix.shape[1], dtype=np.int32)
+            own_places = np.stack([np.full(len(numbers), len(self._matrices), dtype=np.int32), numbers], axis=1)
+            self._where = np.concatenate([self._where, own_places])
+            self._matrices.append(matrix)
         return aliases
 
     def _repeats(self, new: Entrants) -> NDArray[np.bool_]:
@@ -120,17 +144,34 @@ class Recut:
         unlimited = (np.isinf(new.lower) | (new.lower == 0)) & (np.isinf(new.upper) | (new.upper == 0))
         return np.asarray(~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited)
 
-    def chosen(self, places: NDArray[np.intp]) -> tuple[Any, Entrants]:
-        """The columns at these places, and the facts; others are let go of when they outweigh them."""
-        columns, facts = take_columns(self._columns, places), self.facts.at(places)
-        # by number, which is the same on every rank; their entries are not
-        if len(self.facts.ids) > tuning.KEPT_COLUMNS * len(places) + tuning.KEPT_AT_LEAST:
-            self._columns, self.facts = columns, facts
-        return columns, facts
+    def chosen(self, places: NDArray[np.intp]) -> tuple[WorkingColumns, Entrants]:
+        """The columns at these places, and the facts; others are let go of when they outnumber them."""
+        facts = self.facts.at(places)
+        held, wanted = float(np.sum(self.facts.entries)), float(np.sum(facts.entries))
+        limit = min(tuning.KEPT_ENTRIES * wanted + tuning.KEPT_AT_LEAST, max(self.most_entries, 1.2 * wanted))
+        if held > limit:
+            self._matrices, self.facts = [self._copied(places)], facts
+            numbers = np.arange(len(places), dtype=np.int32)
+            self._where = np.stack([np.zeros(len(places), dtype=np.int32), numbers], axis=1)
+            places = np.arange(len(places))
+        return working_columns(self._matrices, self._where[places], self._team), facts
+
+    def dense(self, places: NDArray[np.intp]) -> tuple[Array, Entrants]:
+        """The same, as an array: for few columns."""
+        return as_dense(self._copied(places)), self.facts.at(places)
+
+    def _copied(self, places: NDArray[np.intp]) -> Any:
+        where = self._where[places]
+        parts = [
+            (matrix, 0, np.where(where[:, 0] == k, where[:, 1], -1))
+            for k, matrix in enumerate(self._matrices)
+            if np.any(where[:, 0] == k) or k == 0
+        ]
+        return gather(self._team, self._n_rows, parts)
 
 
 def _opened(parcel: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Array, NDArray[np.uint64]]:
-    """Ids, the two numbers of each, and five facts of each that is new, of one rank's parcel."""
+    """Ids, the two numbers of each, and six facts of each that is new, of one rank's parcel."""
     n = int(parcel[0])
     ids, numbers, facts = parcel[1 : 1 + n], parcel[1 + n : 1 + 3 * n], parcel[1 + 3 * n :]
-    return ids.view(np.int64), numbers.view(np.float64).reshape(2, n), facts.reshape(5, -1)
+    return ids.view(np.int64), numbers.view(np.float64).reshape(2, n), facts.reshape(6, -1)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.tile import Tile
 
@@ -43,7 +43,8 @@ class Shard:
     tile: Tile
     rows: OwnRows
     penalty: OwnPenalty
-    team: _core.Team
+    may_be_free: bool  # some feature of some rank may be unpenalised
+    team: Team
     n_threads: int
     first: int  # place of the first of its columns, among those of all ranks
     features: NDArray[np.int64]  # what its columns are
@@ -52,6 +53,7 @@ class Shard:
     fit_intercept: bool
     f_null: float
     floor: float  # a gap that is enough whatever tol says
+    most_entries: float = np.inf  # of the working set, on all ranks together
 
     @property
     def has_l2(self) -> bool:
@@ -85,6 +87,8 @@ class Shard:
         own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
         return own if self.rows.offset is None else own + self.rows.offset
 
-    def norms(self) -> Array:
-        """‖x_j‖ of this rank's columns over all rows."""
-        return np.sqrt(self.grid.above.reduce(self.tile.squares(self.n_threads), "norms"))
+    def norms_and_counts(self) -> tuple[Array, Array]:
+        """‖x_j‖ of this rank's columns over all rows, and how many entries they have."""
+        own = np.concatenate(self.tile.squares_and_counts(self.n_threads))
+        squares, counts = np.split(self.grid.above.reduce(own, "norms"), 2)
+        return np.sqrt(squares), counts

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid, cuts
 from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
@@ -42,12 +43,12 @@ def own_rows_and_columns(design: Design | TiledColumns, grid: Grid | Place) -> t
     return rows, slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
 
 
-def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int) -> Shard:
-    """``problem`` and its null model are in the units in which it is solved."""
-    return parcel_of(problem, null, grid).shard(grid, n_threads)
+def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None = None) -> Shard:
+    """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank."""
+    return parcel_of(problem, null, grid, memory).shard(grid, n_threads)
 
 
-def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place) -> Parcel:
+def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place, memory: int | None = None) -> Parcel:
     """The share of the rank at a place of a grid."""
     n, design, c = problem.n_samples, problem.design, grid.column
     rows, columns = own_rows_and_columns(design, grid)
@@ -71,10 +72,23 @@ def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place) -> Parcel:
         np.ascontiguousarray(weights),
         None if problem.offset is None else problem.offset[mine],
         _penalty_of(problem, features),
+        _may_be_free(problem),
         problem.fit_intercept,
         null.objective,
         null.floor,
+        _most_entries(problem, grid.shape, memory),
     )
+
+
+def _most_entries(problem: Problem, shape: tuple[int, int], memory: int | None) -> float:
+    """What the working set may hold on all ranks: two thirds of what is left, since columns change places."""
+    if memory is None:
+        return np.inf
+    size, itemsize = shape[0] * shape[1], problem.design.dtype.itemsize
+    rows, columns = problem.n_samples / size, problem.n_features / shape[1]
+    base = tuning.BASE_BYTES + 8 * (tuning.NUMBERS_PER_ROW * rows + tuning.NUMBERS_PER_COLUMN * columns)
+    bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0)
+    return size * max(memory - base, 0.25 * memory) / (1.5 * bytes_of_entry)
 
 
 def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64], must: bool) -> NDArray[np.int64]:
@@ -86,6 +100,12 @@ def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64], must: bool) -
         at = np.minimum(at, len(stored) - len(wanted) + runs)  # and room for those that follow
     near = stored[at]
     return near if np.all(np.diff(near) > 0) else wanted
+
+
+def _may_be_free(problem: Problem) -> bool:
+    """Whether features of some rank may be without penalty: what all ranks know without asking."""
+    u = problem.penalty_weights
+    return problem.l2 == 0 and (problem.alpha == 0 or (u is not None and bool(np.any(u == 0))))
 
 
 def _penalty_of(problem: Problem, features: NDArray[np.int64]) -> OwnPenalty:

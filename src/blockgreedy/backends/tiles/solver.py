@@ -13,15 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy import _core
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.dual import Candidate, DualPoint, Equalities
+from blockgreedy.backends.tiles.local import WorkingColumns
 from blockgreedy.backends.tiles.model import InterceptModel, Model, WorkingPenalty
 from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.selection import Selection, bins_that_fit
 from blockgreedy.backends.tiles.shard import Shard
-from blockgreedy.problem.columns import as_dense
-from blockgreedy.problem.passes import core_matrix
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -58,9 +56,10 @@ class TileSolver:
         self.shard, self.tol = shard, tol
         tile, penalty = shard.tile, shard.penalty
         self.weights, self.intercept = np.zeros(tile.n_features), 0.0
-        self.norms = shard.norms()
+        self.norms, self._entries = shard.norms_and_counts()
         self._has_l2 = shard.has_l2
-        self._recut = Recut(shard.grid, tile, shard.row_cuts, shard.first_row, len(shard.rows))
+        self._recut = Recut(shard.grid, tile, shard.row_cuts, shard.first_row, len(shard.rows), shard.team)
+        self._recut.most_entries = shard.most_entries
         self._always = (penalty.unit == 0) & (penalty.lower < penalty.upper) & (self.norms > 0)
         self._is_alias = np.zeros(tile.n_features, dtype=np.bool_)
         self._distinct = 1.0  # of columns that enter: the part that repeats no other
@@ -75,12 +74,12 @@ class TileSolver:
         """The unpenalised columns of all ranks: few, so every rank has its rows of them as dense columns."""
         shard, free = self.shard, self.shard.penalty.is_free & (self.norms > 0)
         self._equal_ids = np.zeros(0, dtype=np.int64)
-        if shard.over_columns(float(np.count_nonzero(free)))[0] == 0:
+        if not shard.may_be_free:
             return Equalities(shard, np.zeros((len(shard.rows), 0)), np.zeros(0), np.zeros(0))
         places, _ = self._enter(np.flatnonzero(free), np.zeros(len(free)))
-        columns, facts = self._recut.chosen(places)
+        columns, facts = self._recut.dense(places)
         self._equal_ids = facts.ids
-        return Equalities(shard, as_dense(columns), facts.lower, facts.upper)
+        return Equalities(shard, columns, facts.lower, facts.upper)
 
     def _start_anew(self) -> None:
         """What is known of columns and of steps belongs to the point that was left."""
@@ -115,17 +114,19 @@ class TileSolver:
     def evaluate(self, predictions: Array) -> tuple[float, float]:
         """Takes these predictions for those of the weights; objective and penalty there."""
         shard, support = self.shard, np.flatnonzero(self.weights)
-        penalty, n_support = shard.over_columns(shard.penalty.value(support, self.weights[support]), len(support))
+        own = np.array([shard.penalty.value(support, self.weights[support]), len(support)])
+        loss, penalty, n_support = self._move_to(predictions, own if shard.grid.row == 0 else 0 * own)
         self._n_support = int(n_support)
-        return self._move_to(predictions) + float(penalty), float(penalty)
+        return loss + penalty, penalty
 
-    def _move_to(self, predictions: Array) -> float:
-        """The loss there; also what sums over rows say of θ, in one round."""
+    def _move_to(self, predictions: Array, others: Array | None = None) -> list[float]:
+        """The loss there, and the sums of other numbers; what sums over rows say of θ travels along."""
         rows = self.shard.rows
         loss = rows.move_to(predictions, *self._safeguard())
-        loss, *sums = self.shard.over_rows(loss, *self._measure(rows.theta)).tolist()
-        self._theta = _RowSums(*sums)
-        return float(loss)
+        measured, others = self._measure(rows.theta), np.zeros(0) if others is None else others
+        found = self.shard.over_rows(loss, *measured, *others).tolist()
+        self._theta = _RowSums(*found[1 : 1 + len(measured)])
+        return [found[0], *found[1 + len(measured) :]]
 
     def _measure(self, theta: Array) -> tuple[float, ...]:
         """This rank's share of _RowSums."""
@@ -158,12 +159,14 @@ class TileSolver:
         candidate = self._candidate(rows.theta, products, self._theta.norm, self._theta.best_scale(self._is_lasso))
         ratio, best = shard.largest(candidate.ratio, selection.best)
         candidate.scale_to(ratio)
-        counts = np.append(selection.counts(best), np.count_nonzero(support)).astype(np.float64)
+        own = [np.count_nonzero(support), np.sum(self._entries[support])]
+        counts = np.concatenate([own, selection.counts(best, self._entries)])
         value = 0.0 if self._equalities.count else candidate.value  # θ itself keeps no equality
-        value, *counts = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts)).tolist()
+        sums = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts))
+        value, n_support, entries = sums[:3].tolist()
         if not self._equalities.count and self.dual.take(candidate, value) and self.gap <= self.enough:
             return True
-        n_bins, truncated = bins_that_fit(np.array(counts[:-1]), counts[-1], self._distinct)
+        n_bins, truncated = bins_that_fit(sums[3:], n_support, self._distinct, shard.most_entries - entries)
         places, working = self._enter(np.flatnonzero(support | selection.chosen(n_bins)), products)
         model, columns = self._model(places, working)
         self._minimise(model, truncated)
@@ -224,6 +227,7 @@ class TileSolver:
             penalty.l2_unit[own],
             penalty.lower[own],
             penalty.upper[own],
+            self._entries[own],
             np.zeros(len(own), dtype=np.uint64),
         )
         numbers = np.stack([self.weights[own], products[own]])
@@ -244,11 +248,10 @@ class TileSolver:
         found[mine] = values[own[mine]]
         return self.shard.grid.beside.reduce(found, "working set")
 
-    def _model(self, places: NDArray[np.intp], working: Array) -> tuple[Model, _core.WorkingColumns]:
+    def _model(self, places: NDArray[np.intp], working: Array) -> tuple[Model, WorkingColumns]:
         shard, rows = self.shard, self.shard.rows
-        matrix, facts = self._recut.chosen(places)
+        columns, facts = self._recut.chosen(places)
         (w, g), self._ids = working, facts.ids
-        columns = _core.WorkingColumns(core_matrix(matrix), shard.team)
         mass = float(np.sum(rows.curvature)) if shard.fit_intercept else 0.0
         sums = shard.grid.all.reduce(np.append(columns.bend(rows.root), mass), "diagonal")
         diagonal, coupling = sums[: len(w)], sums[len(w) : -1]

@@ -1,4 +1,4 @@
-"""Sparse columns, taken, cut and put together: scipy's own would widen row numbers to int64."""
+"""Sparse columns, gathered, cut and sent: scipy's own would widen row numbers to int64."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.backends.tiles.local import Team, gathered
 from blockgreedy.problem.columns import assemble
-
-_ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def _pointers(counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -28,42 +27,23 @@ def make_columns(
     return assemble(sp.csc_array, data, indices, pointers, (n_rows, len(pointers) - 1))
 
 
-def take_columns(columns: Any, places: NDArray[np.integer[Any]]) -> Any:
-    """A copy of these columns of CSC or of an array, as CSC."""
-    n_rows = columns.shape[0]
-    if not sp.issparse(columns):
-        chosen = np.asfortranarray(columns[:, places]).ravel(order="F")
-        rows = np.tile(np.arange(n_rows, dtype=np.int32), len(places))
-        return make_columns(n_rows, np.full(len(places), n_rows), rows, chosen)
-    csc: Any = columns
-    begins = csc.indptr[places].astype(np.int64)
-    counts = csc.indptr[places + 1] - begins
-    pointers = _pointers(counts)
-    entries = np.repeat(begins - pointers[:-1], counts) + np.arange(pointers[-1])
-    return make_columns(n_rows, counts, csc.indices[entries], csc.data[entries], pointers)
+def as_csc(columns: Any) -> Any:
+    """A Fortran-ordered array as CSC, zeros included; CSC as it is."""
+    if sp.issparse(columns):
+        return columns
+    n_rows, n_columns = columns.shape
+    rows = np.tile(np.arange(n_rows, dtype=np.int32), n_columns)
+    return make_columns(n_rows, np.full(n_columns, n_rows), rows, columns.ravel(order="F"))
 
 
-def join_columns(n_rows: int, parts: Sequence[Any]) -> Any:
-    """Columns side by side."""
-    parts = [part for part in parts if part.shape[1]] or list(parts[:1])
-    if len(parts) == 1:
-        return parts[0]
-    counts = np.concatenate([np.diff(part.indptr) for part in parts])
-    indices, data = (np.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "data"))
-    return make_columns(n_rows, counts, indices.astype(np.int32, copy=False), data)
+def gather(team: Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[Any]]]) -> Any:
+    """A copy of columns whose rows lie in several matrices.
 
-
-def stack_rows(parts: Sequence[Any]) -> Any:
-    """The rows of several matrices with the same columns, one below the other."""
-    if len(parts) == 1:
-        return parts[0]
-    firsts = np.cumsum([0, *(part.shape[0] for part in parts)])
-    counts = np.sum([np.diff(part.indptr) for part in parts], axis=0)
-    column = np.concatenate([np.repeat(np.arange(part.shape[1]), np.diff(part.indptr)) for part in parts])
-    order = np.argsort(column, kind="stable")
-    indices = np.concatenate([part.indices + first for part, first in zip(parts, firsts[:-1], strict=True)])
-    data = np.concatenate([part.data for part in parts])
-    return make_columns(int(firsts[-1]), counts, indices[order].astype(np.int32), data[order])
+    Each part is a CSC matrix, where its rows begin, and the numbers that the columns have in it, −1 where they have
+    none; parts that share columns come in the order of their rows.
+    """
+    indptr, indices, data = gathered(parts, team)
+    return assemble(sp.csc_array, data, indices, indptr, (n_rows, len(indptr) - 1))
 
 
 def cut_rows(columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
@@ -80,19 +60,6 @@ def cut_rows(columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
         indices = (columns.indices[mine] - cuts[k]).astype(np.int32)
         pieces.append(make_columns(int(cuts[k + 1] - cuts[k]), counts, indices, columns.data[mine]))
     return pieces
-
-
-def column_keys(columns: Any, first_row: int) -> NDArray[np.uint64]:
-    """A sum over the entries of each column: equal columns have equal sums, and others almost surely have not."""
-    rows = columns.indices.astype(np.uint64) + np.uint64(first_row + 1)
-    with np.errstate(over="ignore"):
-        mixed = rows * _ODD
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(32)
-        mixed *= columns.data.astype(np.float64).view(np.uint64) * _ODD | np.uint64(1)
-        sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-        return np.asarray(sums[columns.indptr[1:]] - sums[columns.indptr[:-1]])
 
 
 def packed(columns: Any) -> NDArray[np.uint8]:

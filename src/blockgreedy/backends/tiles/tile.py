@@ -8,11 +8,12 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy import _core
-from blockgreedy.backends.tiles.sparse_columns import join_columns, stack_rows, take_columns
-from blockgreedy.problem.passes import core_matrix, weighted_squares
+from blockgreedy.backends.tiles.local import Team, marked_products
+from blockgreedy.backends.tiles.sparse_columns import as_csc, gather
+from blockgreedy.problem.passes import combine_some_columns, core_matrix, weighted_squares
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
@@ -43,7 +44,7 @@ class Tile:
         self.dtype, self._pieces, self._moved, self._own = dtype, pieces, moved, own
         self.nonzeros_touched = 0
 
-    def products(self, theta: Array, due: NDArray[np.bool_], team: _core.Team) -> Array:
+    def products(self, theta: Array, due: NDArray[np.bool_], team: Team) -> Array:
         """x_j·θ of the columns that are due, 0 for the others."""
         total = np.zeros(self.n_features)
         elsewhere = due.copy()
@@ -52,46 +53,56 @@ class Tile:
         for piece, after in zip_longest(used, used[1:]):
             if after is not None:
                 after.announce()
-            found, marked = np.zeros(piece.width), elsewhere[piece.columns].view(np.uint8)
-            part = np.ascontiguousarray(theta[piece.rows])
-            self.nonzeros_touched += _core.marked_products(team, core_matrix(piece.matrix()), part, marked, found)
+            found, read = marked_products(piece.matrix(), theta[piece.rows], elsewhere[piece.columns], team)
             total[piece.columns] += found
+            self.nonzeros_touched += read
         if len(self._moved):
             total[self._moved] = np.where(due[self._moved], self._own.T @ theta, 0.0)
             self.nonzeros_touched += self._own.size
         return total
 
-    def squares(self, n_threads: int) -> Array:
-        """‖x_j‖² of the rows here."""
-        total = np.zeros(self.n_features)
+    def squares_and_counts(self, n_threads: int) -> tuple[Array, Array]:
+        """‖x_j‖² of the rows here, and how many entries the columns have."""
+        squares, counts = np.zeros(self.n_features), np.zeros(self.n_features)
         for piece in self._pieces:
-            total[piece.columns] += weighted_squares(core_matrix(piece.matrix()), None, n_threads)
+            matrix: Any = piece.matrix()
+            is_sparse: bool = sp.issparse(matrix)
+            squares[piece.columns] += weighted_squares(core_matrix(matrix), None, n_threads)
+            counts[piece.columns] += np.diff(matrix.indptr) if is_sparse else matrix.shape[0]
         if len(self._moved):
-            total[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
-        return total
+            squares[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
+            counts[self._moved] = self.n_rows
+        return squares, counts
 
-    def take(self, features: Features) -> Any:
-        """A copy of these columns, which ascend, as CSC."""
+    def take(self, features: Features, team: Team) -> Any:
+        """A copy of these columns, as CSC."""
         moved = np.isin(features, self._moved)
-        stored = self._stored(features[~moved])
-        if np.any(moved):
-            own = take_columns(self._own, np.searchsorted(self._moved, features[moved]))
-            both = join_columns(self.n_rows, [stored, own])
-            place = np.empty(len(features), dtype=np.intp)
-            place[~moved], place[moved] = np.arange(stored.shape[1]), stored.shape[1] + np.arange(own.shape[1])
-            stored = take_columns(both, place)
-        self.nonzeros_touched += int(stored.nnz)
-        return stored
-
-    def _stored(self, features: Features) -> Any:
-        parts: dict[int, list[Any]] = {}
+        parts = []
         for piece in self._pieces:
-            first, end = np.searchsorted(features, [piece.columns.start, piece.columns.stop])
-            row = parts.setdefault(piece.rows.start, [])
-            if first < end or not row:
-                row.append(take_columns(piece.matrix(), features[first:end] - piece.columns.start))
-        return stack_rows([join_columns(row[0].shape[0], row) for _, row in sorted(parts.items())])
+            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
+            if np.any(here):
+                numbers = np.where(here, features - piece.columns.start, -1).astype(np.int32)
+                matrix = piece.matrix()
+                if not sp.issparse(matrix):  # its columns alone, not all of them
+                    own = np.flatnonzero(here)
+                    matrix, numbers = as_csc(np.asfortranarray(matrix[:, numbers[own]])), np.full(len(here), -1)
+                    numbers[own] = np.arange(len(own))
+                parts.append((matrix, piece.rows.start, numbers))
+        if np.any(moved) or not parts:
+            numbers = np.where(moved, np.searchsorted(self._moved, features), -1)
+            parts.append((as_csc(self._own.astype(self.dtype)), 0, numbers))
+        found = gather(team, self.n_rows, parts)
+        self.nonzeros_touched += int(found.nnz)
+        return found
 
     def combine(self, features: Features, values: Array) -> Array:
-        """Σ values_k x_k over these columns."""
-        return np.asarray(self.take(features) @ values, dtype=np.float64)
+        """Σ values_k x_k over these columns, read where they are."""
+        total, moved = np.zeros(self.n_rows), np.isin(features, self._moved)
+        for piece in self._pieces:
+            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
+            if np.any(here):
+                columns = core_matrix(piece.matrix())
+                total[piece.rows] += combine_some_columns(columns, features[here] - piece.columns.start, values[here])
+        if np.any(moved):
+            total += self._own[:, np.searchsorted(self._moved, features[moved])] @ values[moved]
+        return total

@@ -1,0 +1,71 @@
+// Columns that lie in several matrices, one below the other, copied into one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/threads.hpp"
+#include "base/views.hpp"
+
+namespace blockgreedy {
+
+// Some rows of the columns that are wanted.
+template <class T>
+struct ColumnPart {
+  CscView<T> matrix;
+  std::int32_t first_row;       // of the matrix, in the rows of the result
+  const std::int32_t* columns;  // for each wanted column its number here, −1 where it has no entries
+};
+
+template <class T>
+struct GatheredColumns {
+  std::vector<std::int64_t> indptr;
+  std::vector<std::int32_t> indices;
+  std::vector<T> data;
+};
+
+// `parts` ascend in their rows, as far as they share columns.
+template <class T>
+GatheredColumns<T> gather_columns(const std::vector<ColumnPart<T>>& parts, std::int64_t n_wanted, ThreadTeam& team) {
+  GatheredColumns<T> out;
+  out.indptr.resize(n_wanted + 1);
+  for (std::int64_t k = 0; k < n_wanted; ++k) {
+    std::int64_t count = 0;
+    for (const ColumnPart<T>& part : parts) count += part.columns[k] < 0 ? 0 : part.matrix.count(part.columns[k]);
+    out.indptr[k + 1] = out.indptr[k] + count;
+  }
+  const std::int64_t total = out.indptr[n_wanted],
+                     n_runs = std::min<std::int64_t>(64, std::max<std::int64_t>(n_wanted, 1));
+  out.indices.resize(total);
+  out.data.resize(total);
+  team.for_work(n_runs, total, [&](std::int64_t run) {
+    for (std::int64_t k = n_wanted * run / n_runs; k < n_wanted * (run + 1) / n_runs; ++k) {
+      std::int64_t to = out.indptr[k];
+      for (const ColumnPart<T>& part : parts) {
+        if (part.columns[k] < 0) continue;
+        const std::int64_t from = part.matrix.start(part.columns[k]), n = part.matrix.count(part.columns[k]);
+        std::copy_n(part.matrix.data + from, n, out.data.begin() + to);
+        for (std::int64_t i = 0; i < n; ++i) out.indices[to + i] = part.matrix.indices[from + i] + part.first_row;
+        to += n;
+      }
+    }
+  });
+  return out;
+}
+
+// A sum over the entries of a column: equal columns have equal sums, others almost surely have not, and the sums of
+// parts with different rows add up to that of the whole. `first_row` is the number of the matrix's first row.
+template <class T>
+std::uint64_t column_key(const CscView<T>& matrix, std::int64_t j, std::int64_t first_row) {
+  std::uint64_t sum = 0;
+  matrix.for_each_nonzero(j, [&](std::int32_t row, double value) {
+    std::uint64_t mixed = static_cast<std::uint64_t>(first_row + row + 1) * 0x9e3779b97f4a7c15U;
+    mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9U;
+    mixed ^= mixed >> 32;
+    sum += mixed * ((__builtin_bit_cast(std::uint64_t, value) * 0x9e3779b97f4a7c15U) | 1U);
+  });
+  return sum;
+}
+
+}  // namespace blockgreedy
