@@ -16,7 +16,6 @@ from typing import Any
 
 from blockgreedy.backends.tiles.communicator import Communicator, Values
 from blockgreedy.backends.tiles.messages import MessageRank, Tag
-from blockgreedy.base.memory import resident
 
 NAME = "blockgreedy"  # of the office among a worker's extensions, and of its calls
 PING_EVERY = 2.0  # seconds of waiting for a rank after which it is asked whether it is still there
@@ -235,8 +234,10 @@ def part_in(gang: str, rank: int, addresses: Sequence[str]) -> Iterator[tuple[Co
 
 async def open_office(gang: str, dask_worker: Any) -> int:
     """On every worker of a gang before its tasks begin; the bytes of memory that its process holds."""
+    import psutil  # which Dask needs, and by which it watches this memory
+
     Office.of(dask_worker).open(gang)
-    return resident()
+    return int(psutil.Process().memory_info().rss)
 
 
 async def close_gang(gang: str, why: str, dask_worker: Any) -> None:
