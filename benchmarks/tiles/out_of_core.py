@@ -44,7 +44,7 @@ else:
     facts["read"] = time.perf_counter() - began
     problem = problem.with_alpha(ratio * problem.alpha_max)
     began = time.perf_counter()
-    solution = bg.solve(problem, tol=tol)
+    solution = bg.solve(problem, tol=tol, **({"memory": memory} if what == "tiles" else {}))
     facts |= {"status": solution.status, "iterations": solution.n_iter, "objective": solution.objective,
               "gap": solution.gap / problem.null_model.objective, "nonzeros": int(np.count_nonzero(solution.coef)),
               "touched": int(solution.trace["nonzeros_touched"][-1])}

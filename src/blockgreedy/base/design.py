@@ -63,6 +63,13 @@ class TiledDesign:
         """Of the columns of group c, over all rows: ``entries``, ``mean``, ``squares`` (of deviations) and others."""
         raise NotImplementedError
 
+    def check(self, r: int, c: int) -> None:
+        """Refuses a tile that is not as it was written."""
+
+    def checksum(self) -> int:
+        """Of the whole matrix: another one has another."""
+        raise NotImplementedError
+
     def will_need(self, r: int, c: int) -> None:
         """Says that this tile is used soon: it may be read from disk meanwhile."""
 

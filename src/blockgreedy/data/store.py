@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -238,6 +239,11 @@ class Store(TiledDesign):
             name = tile_file(r, c, part)
             check_file(self.path / name, self._facts(name))
 
+    def checksum(self) -> int:
+        """Of all files, from ``meta.json`` alone."""
+        listed = sorted((name, facts["bytes"], facts["crc32"]) for name, facts in self._files.items())
+        return zlib.crc32(json.dumps(listed).encode())
+
     def dataset(self) -> Dataset:
         """All of it in memory, the columns in the order of the features."""
         wanted = self.n_entries * (4 + self.dtype.itemsize) + 16 * self.shape[1]
@@ -245,7 +251,7 @@ class Store(TiledDesign):
         if available is not None and wanted > available:
             raise MemoryError(
                 f"{self.path} takes {bytes_text(wanted)} in memory as one matrix, and {bytes_text(available)} are "
-                "free; use its tiles one by one"
+                "free; blockgreedy fit, solve and solve_path read it a tile at a time"
             )
         is_whole = self.grid == (1, 1) and self.features is None
         return Dataset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.backends.tiles.share import Place, parcel_of
 from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
+from blockgreedy.solvers.checkpoint import Checkpoint
 from blockgreedy.solvers.cluster import best_grid, grid_of
 from blockgreedy.solvers.dask_gang import Cluster, DaskGang, GangLostError, Member, SchedulerLostError
 from blockgreedy.solvers.dask_tiles import DaskTiles
@@ -68,10 +70,16 @@ class DaskWorkers:
     """
 
     def __init__(
-        self, client: Any, problem: Problem, null: NullModel, grid: tuple[int, int] | None, tol: float
+        self,
+        client: Any,
+        problem: Problem,
+        null: NullModel,
+        grid: tuple[int, int] | None,
+        tol: float,
+        memory: int | None = None,
     ) -> None:
         self._cluster = Cluster(client)
-        self._problem, self._grid, self._tol = problem, grid, tol
+        self._problem, self._grid, self._tol, self._memory = problem, grid, tol, memory
         self._inner, self._null = problem.scaling.inner, problem.scaling.null_in(null)
         self._gang: DaskGang | None = None
         self._n_ranks = 0  # of the first gang
@@ -92,7 +100,7 @@ class DaskWorkers:
 
     def together(self, name: str, *args: Any) -> Any:
         if name == "totals":
-            return np.array([float(self.solver.nonzeros_touched)])
+            return np.array([float(self.solver.nonzeros_touched), 0.0])  # no worker is told to stop
         if name == "support":
             return self.solver.features, self.solver.values
         try:
@@ -175,7 +183,7 @@ class DaskWorkers:
         self, members: Sequence[Member], shape: tuple[int, int]
     ) -> Iterator[tuple[Parcel, Sequence[tuple[int, int]], Sequence[Any]]]:
         for rank, member in enumerate(members):
-            parcel = parcel_of(self._inner, self._null, Place(shape, *divmod(rank, shape[1])))
+            parcel = parcel_of(self._inner, self._null, Place(shape, *divmod(rank, shape[1])), self._memory)
             tiles = parcel.matrix
             if isinstance(tiles, DaskTiles):
                 places = tiles.places(parcel)
@@ -251,12 +259,21 @@ class DaskWorkers:
 class DaskEngines:
     """What ``Gang`` is for ranks that call ``solve`` together: here the client alone does."""
 
-    def __init__(self, client: Any, grid: tuple[int, int] | None) -> None:
+    def __init__(
+        self,
+        client: Any,
+        grid: tuple[int, int] | None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        memory: int | None = None,
+    ) -> None:
+        """The arguments are those of ``Gang``; the client writes the checkpoint."""
         if grid is not None:
             grid_of(grid)
         if client.status != "running":
             raise ValueError(f"cluster={shown(client)} is not connected: its status is {client.status!r}")
-        self._client, self._grid = client, grid
+        self._client, self._grid, self._memory = client, grid, memory
+        self._checkpoint, self._resume = checkpoint, resume
 
     def engine(
         self,
@@ -271,8 +288,14 @@ class DaskEngines:
     ) -> TileEngine:
         """``n_threads`` is for the client; workers use those that Dask gave them."""
         null = problem.null_model if null is None else null
-        workers = DaskWorkers(self._client, problem, null, self._grid, tol)
-        return TileEngine(problem, cast("TileWorker", workers), null, start, began)
+        kept = None if self._checkpoint is None else Checkpoint(self._checkpoint, problem)
+        saved = None if kept is None else kept.begin(self._resume)
+        workers = DaskWorkers(self._client, problem, null, self._grid, tol, self._memory)
+        engine = TileEngine(problem, cast("TileWorker", workers), null, start, began)
+        engine.checkpoint = kept
+        if saved is not None:
+            engine.resume(saved)
+        return engine
 
     def run(self, engine: TileEngine, lead: Callable[[], Result]) -> Result:
         is_whole = False

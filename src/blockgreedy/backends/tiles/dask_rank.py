@@ -13,6 +13,7 @@ from blockgreedy.backends.tiles.communicator import Communicator
 from blockgreedy.backends.tiles.dask import NAME, DaskPost, PeerLostError, part_in
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.held_tiles import HeldTiles
+from blockgreedy.backends.tiles.needs import check_parcel
 from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.backends.tiles.worker import TileWorker
 
@@ -86,7 +87,9 @@ def follow(
     ranks: Communicator, post: DaskPost, worker: Any, shape: tuple[int, int], parcel: Parcel, tol: float
 ) -> None:
     """Until the client says that the fit has ended."""
-    tiles = TileWorker(parcel.shard(Grid(ranks, *shape), int(worker.state.nthreads)), tol)
+    n_threads = int(worker.state.nthreads)
+    check_parcel(parcel, n_threads)
+    tiles = TileWorker(parcel.shard(Grid(ranks, *shape), n_threads), tol)
     if ranks.rank > 0:
         tiles.follow()
         return
