@@ -12,6 +12,7 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.backends.tiles import dask
+from blockgreedy.data.conversion import convert
 from blockgreedy.solvers import dask_gang, dask_solver
 from dask_clusters import distributed, scheduler_and_workers, started
 from test_tiles import assert_same_optimum, made
@@ -52,9 +53,17 @@ def client():
         yield client
 
 
+def status_of(dask_worker):
+    return dask_worker.status.name
+
+
 def workers_of(client):
-    """Both, once one that was killed is back."""
+    """Both, once one that was killed is back, and what starts them again would do so once more."""
     client.wait_for_workers(2, timeout=20)
+    deadline = time.perf_counter() + 20
+    while set(client.run(status_of, nanny=True).values()) != {"running"}:
+        assert time.perf_counter() < deadline
+        time.sleep(0.05)
     return sorted(client.scheduler_info(n_workers=-1)["workers"])
 
 
@@ -87,12 +96,13 @@ def be_impatient():
     from blockgreedy.backends.tiles import dask
     from blockgreedy.solvers import dask_gang
 
-    dask.PATIENCE = dask_gang.PATIENCE = 3.0
+    dask.PATIENCE = dask_gang.PATIENCE = 2.0
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_stopped_worker_is_left_behind(monkeypatch, rank):
-    monkeypatch.setattr(dask_gang, "PATIENCE", 3.0)
+    for name in ("PATIENCE", "_TO_ANSWER", "_ENDING"):
+        monkeypatch.setattr(dask_gang, name, 2.0)
     problem = made("logistic", {"fit_intercept": True})
     with started() as cluster, distributed.Client(cluster) as client:
         address = workers_of(client)[rank]
@@ -106,6 +116,52 @@ def test_a_stopped_worker_is_left_behind(monkeypatch, rank):
         finally:
             os.kill(pid, signal.SIGKILL)
     assert_same_optimum(problem, solution, 1e-9)
+
+
+def test_a_path_goes_on_at_the_alpha_where_a_worker_was_killed(client):
+    problem = made("logistic", {"fit_intercept": True})
+    client.run(set_trap, "solver", "TileSolver", "_scan", 9, signal.SIGKILL, workers=[workers_of(client)[1]])
+    with pytest.warns(RuntimeWarning, match="the fit goes on from iteration"):
+        path = bg.solve_path(problem, n_alphas=5, tol=1e-7, cluster=client)
+    assert [point.status for point in path.points] == ["converged"] * 5
+    for point, best in zip(path.points, bg.solve_path(problem, n_alphas=5, tol=1e-7).points, strict=True):
+        assert point.objective == pytest.approx(best.objective, abs=2e-7 * problem.null_model.objective)
+
+
+def test_chunks_of_a_killed_worker_are_made_again(client):
+    da = pytest.importorskip("dask.array")
+    from blockgreedy.estimators.dask import DaskLasso
+
+    X = np.random.default_rng(0).standard_normal((300, 20))
+    y = X[:, 0] + X[:, 1]
+    client.run(set_trap, "solver", "TileSolver", "_scan", 2, signal.SIGKILL, workers=[workers_of(client)[0]])
+    with pytest.warns(RuntimeWarning, match="the fit goes on from iteration"):
+        model = DaskLasso(alpha=0.05, tol=1e-9).fit(da.from_array(X, chunks=(60, 20)), y, client=client)
+    assert model.coef_ == pytest.approx(bg.Lasso(alpha=0.05, tol=1e-9).fit(X, y).coef_, abs=1e-6)
+
+
+def test_checkpoints_are_written_by_the_client(client, tmp_path):
+    problem, file = made("logistic", {"fit_intercept": True}), tmp_path / "fit.checkpoint"
+    workers_of(client)
+    first = bg.solve(problem, cluster=client, tol=1e-9, max_iter=3, checkpoint=file)
+    second = bg.solve(problem, cluster=client, grid=(1, 1), tol=1e-9, checkpoint=file, resume=True)
+    assert first.status == "max_iter"
+    assert second.trace.records[0].iteration == 3
+    assert second.trace.records[0].objective == pytest.approx(first.objective)
+    assert_same_optimum(problem, second, 1e-9)
+
+
+def test_a_damaged_tile_is_named(client, tmp_path):
+    data = bg.data.text_like(200, 300, 10.0, seed=2)
+    convert(bg.data.Dataset(data.X, data.y), tmp_path / "text.store", row_groups=2)
+    file = tmp_path / "text.store" / "tile-0001-0000.data.npy"
+    damaged = bytearray(file.read_bytes())
+    damaged[-5] ^= 64
+    file.write_bytes(damaged)
+    workers_of(client)
+    problem = bg.Problem(bg.data.Store(tmp_path / "text.store"), loss="logistic", alpha=0.01)
+    with pytest.raises(ValueError, match=r"tile-0001-0000\.data\.npy"):
+        bg.solve(problem, cluster=client, grid=(2, 1))
 
 
 def gathers(gang, rank, addresses):

@@ -47,8 +47,8 @@ def communicator_of(cluster: Any) -> Communicator:
         ranks: Communicator = cluster
         return ranks
     raise TypeError(
-        f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD, or a Client of "
-        "Dask"
+        f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD, or a Client "
+        "of Dask"
     )
 
 
