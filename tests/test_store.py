@@ -1,6 +1,7 @@
 """Stores: what is written in tiles is what was given, and damage is found."""
 
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -183,6 +184,23 @@ def test_a_store_larger_than_memory_is_not_loaded(dataset, tmp_path, monkeypatch
         store.dataset()
 
 
+def test_another_process_opens_the_folder_itself(dataset, tmp_path):
+    store = convert(dataset, tmp_path / "a.store", row_groups=2)
+    assert store.y.size
+    sent = pickle.dumps(store)
+    assert len(sent) < 1000
+    assert np.array_equal(put_together(pickle.loads(sent)), dataset.X.toarray())
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_tiles_are_assembled_some_entries_at_a_time(dataset, grid, tmp_path, monkeypatch):
+    monkeypatch.setattr("blockgreedy.data.assembly._BLOCK", 7)
+    store = convert(dataset, tmp_path / "a.store", row_groups=grid[0], column_groups=grid[1])
+    found, given = store.dataset().X, sparse.csc_array(dataset.X)
+    for part in ("indptr", "indices", "data"):
+        assert np.array_equal(getattr(found, part), getattr(given, part))
+
+
 def test_meta_says_what_the_store_is_made_of(dataset, tmp_path):
     bg.data.write(dataset, tmp_path / "a.svm")
     store = convert(tmp_path / "a.svm", tmp_path / "a.store")
@@ -190,3 +208,10 @@ def test_meta_says_what_the_store_is_made_of(dataset, tmp_path):
     assert meta["made_of"]["files"][0][0].endswith("a.svm")
     assert {*meta["files"]} == {file.name for file in store.path.iterdir()} - {"meta.json"}
     assert store.index_base == 1
+
+
+def test_a_tile_can_be_asked_for_in_advance(dataset, tmp_path):
+    store = convert(dataset, tmp_path / "a.store", row_groups=2)
+    store.will_need(1, 0)
+    with pytest.raises(ValueError, match="r=2 must be a whole number from 0 to 1"):
+        store.will_need(2, 0)

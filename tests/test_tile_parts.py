@@ -176,10 +176,12 @@ def test_the_best_step_along_a_line_is_found_without_products(seed):
 def test_bins_fill_the_room_that_is_left():
     counts = np.zeros(256)
     counts[:4] = [3, 100, 400, 400]
-    assert bins_that_fit(counts, 10, 1.0) == (3, True)
-    assert bins_that_fit(counts, 10, 0.5) == (256, False)
-    counts[0] = 5000  # columns of one bin enter together
-    assert bins_that_fit(counts, 0, 1.0)[0] == 1
+    both = np.concatenate([counts, 10 * counts])
+    assert bins_that_fit(both, 10, 1.0, np.inf) == (3, True)
+    assert bins_that_fit(both, 10, 0.5, np.inf) == (256, False)
+    assert bins_that_fit(both, 10, 1.0, 1100) == (2, True)  # entries are counted too
+    both[0] = 5000  # columns of one bin enter together
+    assert bins_that_fit(both, 0, 1.0, 0.0)[0] == 1
 
 
 def test_ranks_that_are_threads_agree():

@@ -22,7 +22,7 @@ import blockgreedy as bg
 from blockgreedy.base.memory import bytes_of
 
 BYTES_PER_ENTRY = 8  # float32 and a row number
-PER_ROW, PER_COLUMN = 200, 400  # entries
+PER_ROW, PER_COLUMN = 1000, 2000  # entries
 
 WORK = """
 import json, resource, sys, time
@@ -44,7 +44,7 @@ else:
     facts["read"] = time.perf_counter() - began
     problem = problem.with_alpha(ratio * problem.alpha_max)
     began = time.perf_counter()
-    solution = bg.solve(problem, tol=tol)
+    solution = bg.solve(problem, tol=tol, **({"memory": memory} if what == "tiles" else {}))
     facts |= {"status": solution.status, "iterations": solution.n_iter, "objective": solution.objective,
               "gap": solution.gap / problem.null_model.objective, "nonzeros": int(np.count_nonzero(solution.coef)),
               "touched": int(solution.trace["nonzeros_touched"][-1])}

@@ -203,6 +203,7 @@ void check_crosses(const std::vector<TableColumn>& columns, const std::vector<Cr
 // A table, and the arrays that own its memory.
 struct PyTable {
   std::vector<nb::object> arrays;
+  std::vector<std::int64_t> widths;
   TableRows rows;
 };
 
@@ -247,10 +248,17 @@ void bind_tables(nb::module_& m) {
         for (std::size_t k = 0; k < crosses.size(); ++k) {
           made.push_back({crosses[k], keys[k].data(), static_cast<std::int64_t>(keys[k].size())});
         }
-        new (self) PyTable{columns, TableRows(std::move(taken), n_rows, made)};
+        new (self) PyTable{columns, widths, TableRows(std::move(taken), n_rows, made)};
       },
       "n_rows"_a, "columns"_a, "widths"_a, "crosses"_a, "keys"_a,
       "Columns are float64 numbers or int32 codes; widths count the features of each.");
+  table.def(
+      "take",
+      [](PyTable& self, std::int64_t n_rows, const std::vector<nb::object>& columns) {
+        self.rows.take(table_columns(columns, self.widths, n_rows), n_rows);
+        self.arrays = columns;
+      },
+      "n_rows"_a, "columns"_a, "Other rows of the same columns.");
   table.def_prop_ro("n_features", [](const PyTable& t) { return t.rows.n_features(); });
   table.def(
       "count",

@@ -174,6 +174,17 @@ TableRows::TableRows(std::vector<TableColumn> columns, std::int64_t n_rows, cons
   }
 }
 
+void TableRows::take(const std::vector<TableColumn>& columns, std::int64_t n_rows) {
+  const auto is_alike = [](const TableColumn& one, const TableColumn& other) {
+    return !one.codes == !other.codes && one.width == other.width;
+  };
+  if (!std::equal(columns.begin(), columns.end(), columns_.begin(), columns_.end(), is_alike)) {
+    throw std::invalid_argument("columns must be codes or numbers where they were before");
+  }
+  columns_ = columns;
+  n_rows_ = n_rows;
+}
+
 template <class T>
 void TableRows::features_of(const TableColumn& column, std::int64_t first, std::int64_t begin, std::int64_t end,
                             std::int32_t* features) const {

@@ -61,6 +61,9 @@ class TableRows {
 
   TableRows(std::vector<TableColumn> columns, std::int64_t n_rows, const std::vector<Cross>& crosses);
 
+  // Other rows of the same columns: combinations are found as before, without looking at their keys again.
+  void take(const std::vector<TableColumn>& columns, std::int64_t n_rows);
+
   std::int64_t n_rows() const { return n_rows_; }
   std::int64_t n_features() const { return n_features_; }
 

@@ -411,6 +411,9 @@ class TableRows:
         Columns are float64 numbers or int32 codes; widths count the features of each.
         """
 
+    def take(self, n_rows: int, columns: Sequence[object]) -> None:
+        """Other rows of the same columns."""
+
     @property
     def n_features(self) -> int: ...
 

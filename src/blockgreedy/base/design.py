@@ -32,6 +32,7 @@ class TiledDesign:
     column_cuts: NDArray[np.int64]
     labelled: bool  # False where labels are made up
     ndim = 2
+    are_apart = False  # tiles lie in the memory of different workers: none is shared by ranks
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -60,6 +61,13 @@ class TiledDesign:
 
     def statistics_of(self, c: int) -> Any:
         """Of the columns of group c, over all rows: ``entries``, ``mean``, ``squares`` (of deviations) and others."""
+        raise NotImplementedError
+
+    def check(self, r: int, c: int) -> None:
+        """Refuses a tile that is not as it was written."""
+
+    def checksum(self) -> int:
+        """Of the whole matrix: another one has another."""
         raise NotImplementedError
 
     def will_need(self, r: int, c: int) -> None:

@@ -1,8 +1,7 @@
-"""Amounts of memory: as people write them, what this process holds, what is free."""
+"""Amounts of memory: as people write them, and what is free."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -30,14 +29,6 @@ def bytes_text(size: float) -> str:
             return f"{size:.4g} {unit}"
         size /= 1024
     return f"{size:.4g} GB"
-
-
-def resident() -> int:
-    """Bytes of memory that this process holds now; 0 where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def free() -> int | None:

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from blockgreedy.base.validate import count_of
@@ -34,6 +35,25 @@ def resolve_threads(n_threads: int | None = None) -> int:
         limits.append(allowed)
     everything = max(1, min(limits) // _threads_of_this_pool())
     return everything if n_threads is None else count_of("n_threads", n_threads, everything, MAX_THREADS)
+
+
+def own_cores() -> frozenset[int]:
+    """Those that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+def share_of_cores(masks: Sequence[frozenset[int]]) -> int:
+    """Threads of this process beside others that work with it on this machine, of which these are the cores.
+
+    A core that several of them may use is divided among them, and so is a container's quota.
+    """
+    share = sum(1 / sum(core in mask for mask in masks) for core in own_cores())
+    quota = _known_quota()
+    if quota is not None:
+        share = min(share, quota / len(masks))
+    return max(1, min(int(share + 1e-9), resolve_threads()))
 
 
 def _threads_of_this_pool() -> int:

@@ -200,14 +200,16 @@ class ProblemOptions(DataOptions):
     def with_intercept(self) -> bool:
         return self.fit_intercept is not False
 
-    def make_problem(self, dataset: Dataset, alpha: float = 0.0) -> Problem:
+    def make_problem(
+        self, dataset: Dataset, alpha: float = 0.0, n_threads: int | None = None, **of_rows: Any
+    ) -> Problem:
         """The problem that the options and the labels define; says which choices were made for the user."""
         loss, remark = (self.loss, "") if self.loss != "auto" else loss_for(dataset.y)
         settings = pick(self, "l2 positive standardize huber_delta")
         settings |= {"loss": loss, "fit_intercept": self.with_intercept}
         with warnings_as_lines(UserWarning):
-            threads = getattr(self, "n_threads", None)
-            problem = Problem(dataset.X, dataset.y, alpha=alpha, n_threads=threads, **settings)
+            threads = getattr(self, "n_threads", None) if n_threads is None else n_threads
+            problem = Problem(dataset.X, dataset.y, alpha=alpha, n_threads=threads, **settings, **of_rows)
         quiet = getattr(self, "quiet", False)
         if remark and not quiet:
             note(remark)

@@ -18,6 +18,7 @@ from blockgreedy.cli.outputs import show_files
 from blockgreedy.cli.scores import score_facts, show_elided, show_scores, some_of
 from blockgreedy.cli.shell import Results, app, failures, option, takes, waiting, warnings_as_lines
 from blockgreedy.cli.texts import ALPHAS, EPS, L1_RATIO, NOT_CONVERGED, THREADS, TOL, WRONG_USE
+from blockgreedy.cli.together import refuse_copies
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import CrossValidation, Model
 from blockgreedy.models.quality import Quality, measure
@@ -94,6 +95,7 @@ def cv(options: CvOptions) -> None:
     [cyan]blockgreedy cv reuters.svm --scoring roc_auc --model best.npz --report cv.html[/]
     [cyan]blockgreedy cv data.npz --folds 10 --selection 1se --json[/]
     """
+    refuse_copies()
     outputs = options.checked(options.model, options.report)
     with failures("interrupted before an alpha was finished in all folds; nothing was saved") as stage:
         with waiting(f"reading {options.data}", options.quiet):

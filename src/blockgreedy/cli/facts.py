@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.surroundings import surroundings
 from blockgreedy.data import Dataset
 from blockgreedy.problem.problem import Problem
@@ -24,7 +25,7 @@ def data_facts(data: Path, dataset: Dataset, problem: Problem) -> dict[str, Any]
     return {
         "data": str(data),
         **pick(problem, "n_samples n_features"),
-        "nonzeros_X": int(X.nnz if hasattr(X, "nnz") else X.size),
+        "nonzeros_X": int(X.n_entries if isinstance(X, TiledDesign) else X.nnz if hasattr(X, "nnz") else X.size),
     }
 
 

@@ -1,11 +1,6 @@
 """``blockgreedy fit``: one model, and how good it is."""
 
-import contextlib
 import json
-import math
-import sys
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -14,13 +9,11 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.constrain import Constrain
-from rich.live import Live
-from rich.spinner import Spinner
+from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.names import PARTITION_KINDS, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, non_negative, seed_of
@@ -28,19 +21,23 @@ from blockgreedy.cli.advice import copies_advice
 from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
 from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
 from blockgreedy.cli.outputs import Input, Output
+from blockgreedy.cli.progress import Progress, ratio
 from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
 from blockgreedy.cli.shell import Results, app, failures, note, option, takes, warnings_as_lines
+from blockgreedy.cli.stored import StoreOptions, rows_of
 from blockgreedy.cli.texts import NOT_CONVERGED, THREADS, TOL, WRONG_USE
+from blockgreedy.cli.together import Company, company_of, refuse_copies
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.checkpoint import CheckpointWarning
+from blockgreedy.solvers.cluster import checked_grid
 from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
 from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.solve import FamilyArguments, check_family_arguments, solve
-from blockgreedy.solvers.trace import Record
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
 
@@ -53,7 +50,7 @@ _TRACE = typer.Option(
 
 
 @dataclass(frozen=True)
-class FitOptions(ProblemOptions):
+class FitOptions(StoreOptions, ProblemOptions):
     """What ``blockgreedy fit`` accepts. The library checks the values; fields it takes have its names."""
 
     alpha: float | None = _of_problem(None, "--alpha", "Weight of the L1 penalty; larger means fewer features.")
@@ -159,6 +156,7 @@ class FitOptions(ProblemOptions):
                 non_negative(name, getattr(self, name))
         check_limits(self.tol, self.max_iter, self.max_seconds, self.trace_iters, self.trace_seconds)
         check_family_arguments(self.method, self.given_family(), None if _partition_file(self) else self.partition)
+        self.check_store(self.data, self.method, self.holdout, self.dtype)
 
     @property
     def with_intercept(self) -> bool:
@@ -167,57 +165,13 @@ class FitOptions(ProblemOptions):
 
     def of_solve(self) -> dict[str, Any]:
         asked = {name: getattr(self, name) for name in signature(solve).parameters if hasattr(self, name)}
-        return asked | self.given_family()
+        return asked | self.given_family() | {"grid": self.parsed_grid}
 
     def given_family(self) -> dict[str, Any]:
         return {name: v for name, v in self.of_family().items() if v is not None and v is not False}
 
     def of_family(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FamilyArguments.__annotations__ if hasattr(self, name)}
-
-
-class Progress:
-    """One line on stderr, redrawn by rich's own thread; the solver only hands over its latest record."""
-
-    def __init__(self, tol: float) -> None:
-        self.began, self.tol = time.perf_counter(), tol
-        self.phase, self.f_null, self.gap = "loading", math.nan, math.nan
-        self.record: Record | None = None
-        self.spinner = Spinner("dots", style="cyan")
-
-    def see(self, record: Record) -> None:
-        if not math.isnan(record.gap):
-            self.gap = record.gap
-        self.record = record
-
-    @contextlib.contextmanager
-    def shown(self, wanted: bool) -> Iterator[None]:
-        if not (wanted and sys.stderr.isatty()):
-            yield
-            return
-        with Live(self, console=Console(stderr=True), refresh_per_second=10, transient=True):
-            yield
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        cells = {"elapsed": f"{time.perf_counter() - self.began:.1f} s"}
-        if self.record is None:
-            cells["now"] = self.phase
-        else:
-            r = self.record
-            cells["objective"] = f"{r.objective:.6g}"
-            cells["relative gap"] = f"{_ratio(self.gap, self.f_null):.1e} → {self.tol:g}"
-            cells["nonzeros"] = f"{r.nonzeros:,}"
-            cells["iterations"] = f"{r.iteration:,}"
-            cells["per second"] = f"{r.iteration / r.seconds:,.0f}" if r.seconds > 0 else ""
-        table = Table("", box=None, header_style="dim", pad_edge=False)
-        for name in cells:
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_row(self.spinner, *cells.values())
-        yield Constrain(table, options.max_width - 4)  # the terminal's own ^C must not wrap: Live counts lines
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else math.inf if part > 0 else part
 
 
 @app.command()
@@ -227,7 +181,8 @@ def fit(options: FitOptions) -> None:
 
     If the labels have two values, the model is a logistic regression, and the larger value is the positive class;
     otherwise it is a lasso. --loss overrides this. Ctrl-C stops the fit; the best weights so far are reported, and
-    saved if --model is given.
+    saved if --model is given. A store (data convert) may be larger than memory, and several processes can fit it
+    together.
 
     Exit codes: 0 converged, 3 not converged (stopped, interrupted, diverged), 2 wrong use, 1 any other error.
 
@@ -238,31 +193,57 @@ def fit(options: FitOptions) -> None:
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --holdout 0.2[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --tol 1e-6 --json > fit.json[/]
     [cyan]blockgreedy fit data.npz --alpha 1e-4 --method thread-greedy --update add --trace run.csv[/]
+    [cyan]mpirun -n 8 blockgreedy fit big.store --alpha-ratio 0.01 --cluster mpi --checkpoint big.checkpoint[/]
     """
-    trace = Output("--trace", options.trace, "the trace")
-    outputs = options.checked(options.model, options.report, trace, also_read=_partition_file(options))
-    check_share(options.holdout)
-    progress = Progress(options.tol)
-    with failures() as stage, progress.shown(not options.quiet), warnings_as_lines(ConvergenceRiskWarning):
-        dataset = options.read(n_threads=options.n_threads)
-        progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
-        scored, rows = dataset, ON_TRAINING_ROWS
-        if options.holdout is not None:
-            dataset, scored = split(dataset, options.holdout, options.seed)
-            rows = held_out_words(options.holdout)
-        problem = _problem(options, dataset)
-        progress.f_null = problem.null_model.objective
-        solution = solve(problem, callback=progress.see, **_with_partition(options))
-        decision = np.asarray(scored.X @ solution.coef, dtype=np.float64) + solution.intercept
-        quality = measure(problem.loss.name, problem.classes, decision, scored.y, rows=rows)
+    refuse_copies(options.cluster)
+    with company_of(options.cluster, options.checkpoint) as company:
+        _fit(options if company.leads else options.silenced(), company)
+
+
+def _fit(options: FitOptions, company: Company) -> None:
+    with company.agreeing():
+        trace = Output("--trace", options.trace, "the trace")
+        kept = Output("--checkpoint", options.checkpoint if company.leads else None, "the checkpoint")
+        outputs = options.checked(options.model, options.report, trace, kept, also_read=_partition_file(options))
+        check_share(options.holdout)
+    progress, rows = Progress(options.tol), ON_TRAINING_ROWS
+    shown = progress.shown(not options.quiet)
+    with shown, warnings_as_lines(ConvergenceRiskWarning), warnings_as_lines(CheckpointWarning):
+        with company.agreeing(), failures() as stage:
+            dataset = scored = _read(options, company)
+            progress.phase, stage.code = "preparing", WRONG_USE  # what is wrong from here on is what was asked for
+            if options.holdout is not None:
+                dataset, scored = split(dataset, options.holdout, options.seed)
+                rows = held_out_words(options.holdout)
+            problem = _problem(options, dataset, company)
+        with company.silent(), failures(code=WRONG_USE):
+            with company.sharing():  # alpha_max is asked for later too, by the first rank alone
+                if options.alpha_ratio is not None:
+                    problem = problem.with_alpha(options.alpha_ratio * problem.alpha_max)
+                elif company.cluster is not None:
+                    assert problem.alpha_max >= 0
+            progress.f_null = problem.null_model.objective
+            asked = _with_partition(options) | {"cluster": company.cluster, "n_threads": problem.n_threads}
+            solution = solve(problem, callback=progress.see, **asked)
+        if not company.leads:
+            raise typer.Exit
+        with failures(code=WRONG_USE):
+            decision = _decision(scored.X, problem, solution)
+            weights = problem.row_weights if scored is dataset else None
+            quality = measure(
+                problem.loss.name, problem.classes, decision, scored.y, rows=rows, sample_weight=weights
+            )
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
-    facts = _facts(options, dataset, problem, solution)
+    facts = _facts(options, dataset, problem, solution, company)
     model = outputs.write_model(
         lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
     )
-    if model is not None and model.aliases and not options.quiet:
-        note(copies_advice(len(model.aliases)))
+    if model is not None and not options.quiet:
+        if model.aliases is None:
+            note("too many columns of the store would have to be compared to say which features have copies")
+        elif model.aliases:
+            note(copies_advice(len(model.aliases)))
     if options.as_json:
         typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))
     else:
@@ -274,6 +255,17 @@ def fit(options: FitOptions) -> None:
             rest = f"The model was fitted on the other {problem.n_samples:,} rows."
             console.print(f"{rest} Fit without --holdout to use all rows.", style="dim", highlight=False)
     raise typer.Exit(outputs.code or code)
+
+
+def _read(options: FitOptions, company: Company) -> Dataset:
+    stored = options.stored(options.data, company)
+    return options.read(n_threads=options.n_threads) if stored is None else stored
+
+
+def _decision(X: Any, problem: Problem, solution: Solution) -> NDArray[np.float64]:
+    product = X.combine(solution.coef) if isinstance(X, TiledDesign) else X @ solution.coef
+    decision = np.asarray(product, dtype=np.float64) + solution.intercept
+    return decision if problem.offset is None else decision + problem.offset
 
 
 def _with_partition(options: FitOptions) -> dict[str, Any]:
@@ -290,16 +282,17 @@ def _partition_file(options: FitOptions) -> list[Input]:
     return [("the partition", Path(name))] if name is not None and is_file else []
 
 
-def _problem(options: FitOptions, dataset: Dataset) -> Problem:
-    problem = options.make_problem(dataset, options.alpha or 0.0)
+def _problem(options: FitOptions, dataset: Dataset, company: Company) -> Problem:
+    threads = company.threads(options.n_threads)
+    problem = options.make_problem(dataset, options.alpha or 0.0, n_threads=threads, **rows_of(dataset))
     if options.fit_intercept is None and not problem.fit_intercept and not options.quiet:
         note(f"--method {options.method} cannot fit an intercept; the default method (auto) fits one")
-    if options.alpha_ratio is None:
-        return problem
-    return problem.with_alpha(options.alpha_ratio * problem.alpha_max)
+    return problem
 
 
-def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: Solution) -> dict[str, Any]:
+def _facts(
+    options: FitOptions, dataset: Dataset, problem: Problem, solution: Solution, company: Company
+) -> dict[str, Any]:
     """Everything the run has to say; the keys are those of --json."""
     return {
         **data_facts(options.data, dataset, problem),
@@ -308,12 +301,20 @@ def _facts(options: FitOptions, dataset: Dataset, problem: Problem, solution: So
         **pick(options, "target positive method tol holdout"),
         **({} if options.holdout is None else {"seed": options.seed}),
         **_family_facts(options, problem, solution),
-        "n_threads": resolve_threads(options.n_threads),
+        **_cluster_facts(options, problem, company),
+        "n_threads": resolve_threads(problem.n_threads),
         **pick(solution, "status message objective gap"),
         "f_null": problem.null_model.objective,
-        "relative_gap": _ratio(solution.gap, problem.null_model.objective),
+        "relative_gap": ratio(solution.gap, problem.null_model.objective),
         **pick(solution, "intercept nonzeros n_iter seconds check_seconds"),
     }
+
+
+def _cluster_facts(options: FitOptions, problem: Problem, company: Company) -> dict[str, Any]:
+    if company.cluster is None:
+        return {"out_of_core": True} if problem.design.is_tiled else {}
+    grid = checked_grid(options.parsed_grid, problem, company.ranks.size)
+    return {"cluster": options.cluster, "ranks": company.ranks.size, "grid": f"{grid[0]}x{grid[1]}"}
 
 
 def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> dict[str, Any]:
@@ -335,16 +336,21 @@ def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> 
 
 
 def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
-    ratio = f"{_ratio(f['alpha'], f['alpha_max']):.3g} of alpha_max {f['alpha_max']:.6g}"
+    of_max = f"{ratio(f['alpha'], f['alpha_max']):.3g} of alpha_max {f['alpha_max']:.6g}"
     extras = (f", l2 {f['l2']:g}" if f["l2"] else "") + (", weights ≥ 0" if f["positive"] else "")
     extras += (", intercept" if f["fit_intercept"] else "") + (", standardised" if f["standardize"] else "")
     rate = f" ({f['n_iter'] / f['seconds']:,.0f} per second)" if f["seconds"] > 0 else ""
     left_out = f" (without the {100 * f['holdout']:g} % held out)" if f["holdout"] is not None else ""
     rows = {
         "data": f"{f['data']}: {f['n_samples']:,} × {f['n_features']:,}, {f['nonzeros_X']:,} nonzeros{left_out}",
-        "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({ratio}){extras}",
+        "problem": f"{f['loss']}, alpha {f['alpha']:.6g} ({of_max}){extras}",
         "method": f"{f['method']}; threads {f['n_threads']}",
     }
+    if "out_of_core" in f:
+        rows["method"] += ", a tile of the store at a time"
+    if "cluster" in f:
+        ranks = f"{f['ranks']:,} {'rank' if f['ranks'] == 1 else 'ranks'} of {f['cluster']}"
+        rows["method"] = f"{f['method']}; {ranks}, grid {f['grid']}; threads {f['n_threads']} each"
     if "update" in f:
         blocks = f"{f['blocks_per_iter']:,} of {f['n_blocks']:,} {f['partition']} blocks per iteration"
         features = "1 feature" if f["per_block"] == 1 else f"{f['per_block']:,} features"

@@ -22,6 +22,7 @@ from blockgreedy.cli.outputs import Output, show_files
 from blockgreedy.cli.scores import show_elided, some_of
 from blockgreedy.cli.shell import Results, app, failures, option, takes, waiting
 from blockgreedy.cli.texts import ALPHAS, EPS, L1_RATIO, NO_POINT, NOT_CONVERGED, THREADS, TOL, WRONG_USE
+from blockgreedy.cli.together import refuse_copies
 from blockgreedy.data import Dataset
 from blockgreedy.models.model import Model
 from blockgreedy.models.quality import ON_TRAINING_ROWS
@@ -84,6 +85,7 @@ def path(options: PathOptions) -> None:
     [cyan]blockgreedy path reuters.svm --model path.npz --report path.html[/]
     [cyan]blockgreedy path genes.npz --max-nonzeros 50 --csv path.csv[/]
     """
+    refuse_copies()
     outputs = options.checked(options.model, options.report, Output("--csv", options.csv_file, "the table"))
     with failures(NO_POINT) as stage:
         with waiting(f"reading {options.data}", options.quiet):

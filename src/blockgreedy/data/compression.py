@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 BLOCK = 1 << 24  # bytes of text
+_LEAST_PACKED = 256  # bytes of an archive: at most 8 MB of text
 
 
 def decompressed(
@@ -51,9 +52,12 @@ def _zstd(name: str, raw: IO[bytes], block_size: int) -> Iterator[bytes]:
     frame: Any = engine.decompressobj()
     fed = False  # the frame at hand has seen bytes
     try:
-        while packed := raw.read(max(block_size >> 4, 1 << 12)):
+        count = _LEAST_PACKED  # as much as makes about a block: repeated text is thousands of times as long
+        while packed := raw.read(count):
             while packed:
-                yield frame.decompress(packed)
+                text = frame.decompress(packed)
+                count = max(_LEAST_PACKED, count // 2) if len(text) > block_size else min(2 * count, block_size >> 2)
+                yield text
                 packed, fed = b"", True
                 if frame.eof:  # another frame may follow
                     packed, fed = frame.unused_data, False

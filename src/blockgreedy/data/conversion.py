@@ -137,17 +137,18 @@ def convert(
     n_bytes = bytes_of("memory", memory)
     resolve_threads(n_threads)
     rows = row_source(source, dtype=float_type("dtype", dtype, may_be_none=True), n_threads=n_threads, **options)
-    of_rows = {"sample_weight": sample_weight, "offset": offset}
+    given = {"sample_weight": sample_weight, "offset": offset}
+    of_rows = {name: _row_values(name, values) for name, values in given.items() if values is not None}
     made_of = {"version": VERSION, "dtype": rows.dtype.name, **layout.to_json(), **rows.made_of(), **_sums(of_rows)}
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")
-    folder.mkdir(exist_ok=True)
     if (folder / META).is_file():
         return _finished(folder, made_of)
     free = n_bytes - _PROGRAM - rows.extra_memory
     if free < _LEAST:
         least = _PROGRAM + rows.extra_memory + _LEAST
         raise ValueError(f"memory={memory!r} is too little; at least {bytes_text(least)} are needed")
+    folder.mkdir(exist_ok=True)
     with locked(folder):
         if (folder / META).is_file():  # by another process, just now
             return _finished(folder, made_of)
@@ -156,6 +157,7 @@ def convert(
         try:
             work.learn()
             work.read_rows()
+            work.check(of_rows)
             work.make_tiles()
             return work.finish(of_rows)
         except OSError as error:
@@ -171,8 +173,6 @@ class _Conversion:
         self.n_bytes, self.n_threads, self.seen = n_bytes, n_threads, seen
 
     def learn(self) -> None:
-        if self.journal.rows_done:
-            return
         learned = self.source.learn(self.journal.learned, self.folder, self.n_bytes, self.seen)
         if learned != self.journal.learned:
             self.journal.learned = learned
@@ -214,9 +214,18 @@ class _Conversion:
         journal.save()
 
     @property
+    def n_rows(self) -> int:
+        return sum(run.n_rows for run in self.journal.runs)
+
+    @property
     def n_columns(self) -> int:
         widest = max(run.n_columns + run.shift for run in self.journal.runs)
         return max(widest, self.source.n_features or 1)
+
+    def check(self, of_rows: dict[str, NDArray[np.float64]]) -> None:
+        for name, values in of_rows.items():
+            if values.shape != (self.n_rows,):
+                raise ValueError(f"{name} has shape {values.shape}, expected ({self.n_rows},): one number per row")
 
     def make_tiles(self) -> None:
         journal = self.journal
@@ -227,30 +236,35 @@ class _Conversion:
         self.tiling = Tiling(self.folder, journal.runs, self.source.dtype, cuts[0], cuts[1], self.n_bytes // 2)
         n_entries = sum(run.n_entries for run in journal.runs)
         n_rows, n_columns = self.tiling.grid
-        done = 0
+        count = self._counter("tiles", n_entries)
         for c in range(n_columns):
             for r in range(n_rows):
-                if not all(tile_file(r, c, part) in journal.files for part in PARTS):
-                    journal.files |= self.tiling.make(r, c)
+                if all(tile_file(r, c, part) in journal.files for part in PARTS):
+                    count((journal.files[tile_file(r, c, "indices")]["bytes"] - HEADER) // 4)
+                else:
+                    journal.files |= self.tiling.make(r, c, count)
                     journal.save(soon=True)
-                done += journal.files[tile_file(r, c, "indices")]["bytes"] // 4
-                self.seen("tiles", min(done, n_entries), n_entries)
         journal.save()
-        read = 0
-
-        def count(entries: int) -> None:
-            nonlocal read
-            read += entries
-            self.seen("statistics", read, n_entries)
-
+        count = self._counter("statistics", n_entries)
         for c in range(n_columns):
             if statistics_file(c) not in journal.files:
                 journal.files |= self.tiling.write_statistics(c, self.n_threads, count)
                 journal.save(soon=True)
 
+    def _counter(self, what: str, total: int) -> Callable[[int], None]:
+        """Adds up entries for the progress."""
+        done = 0
+
+        def count(entries: int) -> None:
+            nonlocal done
+            done += entries
+            self.seen(what, done, total)
+
+        return count
+
     def _cuts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         runs, groups = self.journal.runs, self.layout.row_groups
-        n, p = sum(run.n_rows for run in runs), self.n_columns
+        n, p = self.n_rows, self.n_columns
         if groups is None:
             rows = np.cumsum([0] + [run.n_rows for run in runs])
         else:
@@ -265,7 +279,7 @@ class _Conversion:
             return rows, np.array([0, p])
         return rows, even_columns(self.folder, runs, p, count, self.n_bytes)
 
-    def finish(self, of_rows: dict[str, Any]) -> Store:
+    def finish(self, of_rows: dict[str, NDArray[np.float64]]) -> Store:
         journal, folder, source = self.journal, self.folder, self.source
         words, recode, classes = journal.words, None, None
         if words is not None:
@@ -274,10 +288,8 @@ class _Conversion:
         files = journal.files
         if all((folder / run.file("y")).exists() for run in journal.runs):
             files["y.npy"] = joined(folder, journal.runs, "y.npy", recode)
-        n_rows = sum(run.n_rows for run in journal.runs)
         for name, values in of_rows.items():
-            if values is not None:
-                files[f"{name}.npy"] = write_array(folder / f"{name}.npy", _row_values(name, values, n_rows))
+            files[f"{name}.npy"] = write_array(folder / f"{name}.npy", values)
         if self.layout.partition is not None:
             files["features.npy"] = write_array(folder / "features.npy", self.layout.partition.order.astype(np.int32))
         if source.encoding is not None:
@@ -285,15 +297,15 @@ class _Conversion:
         elif source.names is not None:
             files |= write_names(folder, source.names)
         journal.save()
-        for run in journal.runs:
-            for part in (*PARTS, "y"):
-                (folder / run.file(part)).unlink(missing_ok=True)
+        for pattern in ("run-*", "numbers-*", "combinations-*"):  # also what a killed process has left
+            for left in folder.glob(pattern):
+                left.unlink()
         with replacing_text(folder / META) as file:
-            json.dump(self._meta(classes, n_rows), file, indent=1)
+            json.dump(self._meta(classes), file, indent=1)
         journal.close()
         return Store(folder)
 
-    def _meta(self, classes: list[str] | None, n_rows: int) -> dict[str, Any]:
+    def _meta(self, classes: list[str] | None) -> dict[str, Any]:
         journal, source, tiling = self.journal, self.source, self.tiling
         sizes = [
             [journal.files[tile_file(r, c, "indices")]["bytes"] for c in range(tiling.grid[1])]
@@ -306,7 +318,7 @@ class _Conversion:
             "version": VERSION,
             "made_by": f"blockgreedy {blockgreedy.__version__}",
             "name": source.name,
-            "shape": [n_rows, self.n_columns],
+            "shape": [self.n_rows, self.n_columns],
             "n_entries": sum(run.n_entries for run in journal.runs),
             "dtype": source.dtype.name,
             "row_cuts": tiling.row_cuts.tolist(),
@@ -343,17 +355,14 @@ def _explained(error: OSError, folder: Path, journal: Journal) -> OSError:
     )
 
 
-def _sums(of_rows: dict[str, Any]) -> dict[str, Any]:
+def _sums(of_rows: dict[str, NDArray[np.float64]]) -> dict[str, int]:
     """What tells other weights apart."""
-    return {name: None if given is None else zlib.crc32(np.asarray(given, dtype=np.float64).tobytes())
-            for name, given in of_rows.items()}  # fmt: skip
+    return {name: zlib.crc32(values.tobytes()) for name, values in of_rows.items()}
 
 
-def _row_values(name: str, values: Any, n_rows: int) -> NDArray[np.float64]:
+def _row_values(name: str, values: Any) -> NDArray[np.float64]:
     array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.shape != (n_rows,):
-        raise ValueError(f"{name} has shape {array.shape}, expected ({n_rows},): one number per row")
-    if not np.isfinite(array).all() or (name == "sample_weight" and array.min() < 0):
+    if not np.isfinite(array).all() or (name == "sample_weight" and np.any(array < 0)):
         kind = "finite and not negative" if name == "sample_weight" else "finite"
         raise ValueError(f"{name} must be {kind}")
     return array

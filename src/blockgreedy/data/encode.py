@@ -66,64 +66,75 @@ def encode(
     Categories and combinations without a feature are encoded as all zeros, and one warning counts them. With
     ``known``, the text of the columns that the encoding was made of, there is nothing to warn of.
     """
-    X, unseen = encode_rows(columns, encoding, dtype=dtype, known=known, where=where, n_threads=n_threads)
+    encoder = RowEncoder(encoding, dtype, n_threads)
+    X, unseen = encoder.encode(columns, known=known, where=where)
     if known is None:
         warn_of_unseen(unseen, X.shape[0], encoding, where, 4)
     return X
 
 
-def encode_rows(
-    columns: Mapping[str, Column],
-    encoding: Encoding,
-    *,
-    dtype: Any,
-    known: Mapping[str, Words] | None = None,
-    places: Mapping[str, Mapping[str, int]] | None = None,
-    where: str = "the table",
-    first_row: int = 0,
-    n_threads: int | None = None,
-) -> tuple[Any, dict[str, int]]:
-    """The matrix, and by column and cross in how many rows it has a category that the encoding does not know.
+class RowEncoder:
+    """Encodes rows of one table after the other; what finds categories and combinations is made once."""
 
-    ``places`` are the encoding's ``category_places()``, for who encodes many times. Rows before ``first_row`` were
-    encoded before, for messages.
-    """
-    places = encoding.category_places() if places is None else places
-    arrays: list[NDArray[Any]] = []
-    unseen: dict[str, int] = {}
-    for source in encoding.columns:
-        column = columns.get(source.name)
-        if column is None:
-            raise ValueError(
-                f"{where} has no column {source.name!r}, which the model was fitted on; {columns_text(columns)}"
+    def __init__(self, encoding: Encoding, dtype: Any = np.float64, n_threads: int | None = None) -> None:
+        self.encoding, self.dtype, self.n_threads = encoding, np.dtype(dtype), resolve_threads(n_threads)
+        self._places = encoding.category_places()
+        self._rows: _core.TableRows | None = None
+
+    def encode(
+        self,
+        columns: Mapping[str, Column],
+        *,
+        known: Mapping[str, Words] | None = None,
+        where: str = "the table",
+        first_row: int = 0,
+    ) -> tuple[Any, dict[str, int]]:
+        """The matrix, and by column and cross in how many rows it has a category that the encoding does not know.
+
+        Rows before ``first_row`` were encoded before, for messages.
+        """
+        arrays: list[NDArray[Any]] = []
+        unseen: dict[str, int] = {}
+        for source in self.encoding.columns:
+            column = columns.get(source.name)
+            if column is None:
+                raise ValueError(
+                    f"{where} has no column {source.name!r}, which the model was fitted on; {columns_text(columns)}"
+                )
+            if source.categories is None:
+                arrays.append(_numbers(column, source.fill, where, first_row))
+                continue
+            words = known[source.name] if known is not None else words_of(column, where)
+            codes = recoded(words, self._places[source.name])
+            unseen[source.name] = int(np.count_nonzero((words.codes >= 0) & (codes < 0)))
+            arrays.append(codes)
+        X, uncrossed = self._matrix(arrays)
+        for cross, count in zip(self.encoding.crosses, uncrossed, strict=True):
+            unseen[CROSSED.join(cross.columns)] = count
+        return X, unseen
+
+    def _matrix(self, arrays: list[NDArray[Any]]) -> tuple[Any, list[int]]:
+        n_rows, encoding = len(arrays[0]), self.encoding
+        if self._rows is None:
+            self._rows = _core.TableRows(
+                n_rows,
+                arrays,
+                [source.n_features for source in encoding.columns],
+                [[encoding.places[name] for name in cross.columns] for cross in encoding.crosses],
+                [encoding.keys_of(cross) for cross in encoding.crosses],
             )
-        if source.categories is None:
-            arrays.append(_numbers(column, source.fill, where, first_row))
-            continue
-        words = known[source.name] if known is not None else words_of(column, where)
-        codes = recoded(words, places[source.name])
-        unseen[source.name] = int(np.count_nonzero((words.codes >= 0) & (codes < 0)))
-        arrays.append(codes)
-    n_rows, threads = len(arrays[0]), resolve_threads(n_threads)
-    rows = _core.TableRows(
-        n_rows,
-        arrays,
-        [source.n_features for source in encoding.columns],
-        [[encoding.places[name] for name in cross.columns] for cross in encoding.crosses],
-        [encoding.keys_of(cross) for cross in encoding.crosses],
-    )
-    indptr: NDArray[Any] = np.empty(n_rows + 1, dtype=np.int64)
-    rows.count(indptr, np.dtype(dtype) == np.float32, threads)
-    indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=dtype)
-    uncrossed: Any = rows.fill(indptr, indices, data, threads)
-    for cross, count in zip(encoding.crosses, uncrossed.tolist(), strict=True):
-        unseen[CROSSED.join(cross.columns)] = count
-    if indptr[-1] < 2**31:  # scipy keeps both index arrays in one type and would widen the large one
-        indptr = indptr.astype(np.int32)
-    X = sparse.csr_array((data, indices, indptr), shape=(n_rows, encoding.n_features))
-    X.has_sorted_indices = True
-    X.has_canonical_format = True
-    return X, unseen
+        else:
+            self._rows.take(n_rows, arrays)
+        indptr: NDArray[Any] = np.empty(n_rows + 1, dtype=np.int64)
+        self._rows.count(indptr, self.dtype == np.float32, self.n_threads)
+        indices, data = np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=self.dtype)
+        uncrossed: Any = self._rows.fill(indptr, indices, data, self.n_threads)
+        if indptr[-1] < 2**31:  # scipy keeps both index arrays in one type and would widen the large one
+            indptr = indptr.astype(np.int32)
+        X = sparse.csr_array((data, indices, indptr), shape=(n_rows, encoding.n_features))
+        X.has_sorted_indices = True
+        X.has_canonical_format = True
+        return X, uncrossed.tolist()
 
 
 def warn_of_numbers(name: str, counts: Mapping[str, int], where: str, stacklevel: int) -> None:

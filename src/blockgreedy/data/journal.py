@@ -56,31 +56,34 @@ class Journal:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is damaged ({error}); delete the folder and begin again") from error
         asked = json.loads(json.dumps(made_of))
-        if found.made_of != asked:
+        if not found.runs and found.learned is None:  # nothing would be lost
+            return cls(folder, asked)
+        if found._may_go_on(asked):
+            found.made_of = asked
+        else:
             raise FileExistsError(
                 f"{str(folder)!r} holds the unfinished conversion of other files, or with other options: "
                 f"{_difference(found.made_of, asked)}. Run that one to its end, or delete the folder"
             )
         return found
 
+    def _may_go_on(self, asked: dict[str, Any]) -> bool:
+        """Whether nothing has changed but files that come after the one that is being read."""
+        if self.rows_done or self.learned is not None or "files" not in asked:
+            return asked == self.made_of
+        reading = 0 if self.position is None else self.position.get("file", 0)
+        old, new = self.made_of, asked
+        alike = [file[0] for file in old["files"]] == [file[0] for file in new["files"]]
+        return alike and old | {"files": old["files"][: reading + 1]} == new | {"files": new["files"][: reading + 1]}
+
     def save(self, *, soon: bool = False) -> None:
         """``soon``: not if it was saved a moment ago."""
         now = time.monotonic()
         if soon and now - self._saved < _SECONDS:
             return
-        names = [
-            "made_of",
-            "position",
-            "skip",
-            "shifted",
-            "rows_done",
-            "words",
-            "label_type",
-            "cuts",
-            "learned",
-            "files",
-        ]
-        plain = {name: getattr(self, name) for name in names} | {"runs": [run.to_json() for run in self.runs]}
+        names = ("made_of", "position", "skip", "shifted", "rows_done", "words", "label_type", "cuts", "learned")
+        plain = {name: getattr(self, name) for name in names}
+        plain |= {"files": self.files, "runs": [run.to_json() for run in self.runs]}
         with replacing_text(self.folder / CONVERSION) as file:
             json.dump(plain, file)
         self._saved = now

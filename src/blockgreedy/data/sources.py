@@ -21,9 +21,14 @@ from blockgreedy.data.svmlight_batches import SvmlightRows
 from blockgreedy.data.table_batches import TableRows
 from blockgreedy.data.treatment import TREATMENTS, Treatment
 
+_OPTIONS = ("target", *TREATMENTS, "encoding", "labelled", "index_base", "n_features", "allow_unterminated")
+
 
 def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any) -> RowSource:
     """``options`` are those of ``load``."""
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise TypeError(f"{unknown[0]!r} is no option of convert; accepted are {', '.join(_OPTIONS)}")
     if isinstance(source, Dataset):
         given = [name for name, value in options.items() if value is not None]
         if given:
@@ -32,7 +37,7 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
     files = [data_file(path) for path in _paths(source)]
     for file in files:
         check_options(file.path, **options)
-        if not file.path.is_file():
+        if not (file.path.is_dir() if file.format.is_folder else file.path.is_file()):
             raise FileNotFoundError(f"there is no file {str(file.path)!r}")
     kind = _one_kind(files)
     if kind is SVMLIGHT:
@@ -41,9 +46,10 @@ def row_source(source: Any, *, dtype: Any, n_threads: int | None, **options: Any
         pairs = [(file.path, file.compression) for file in files]
         return SvmlightRows(pairs, dtype=dtype or np.float64, n_threads=n_threads, **own)  # type: ignore[arg-type]
     if kind is TABLES:
+        target = None if options.get("target") is None else os.fspath(options["target"])
         treatment = Treatment.of(**{name: options[name] for name in TREATMENTS if name in options})
         return TableRows(
-            files, target=options.get("target"), treatment=treatment, encoding=options.get("encoding"),
+            files, target=target, treatment=treatment, encoding=options.get("encoding"),
             labelled=options.get("labelled", True), dtype=dtype or np.float64, n_threads=n_threads,
         )  # fmt: skip
     if len(files) > 1:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from scipy import sparse
 
 from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.memory import bytes_text, free
+from blockgreedy.data.assembly import assembled
 from blockgreedy.data.column_statistics import ColumnStatistics
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
@@ -136,6 +138,15 @@ class Store(TiledDesign):
         r, c = self._place(r, c)
         return sum(self._facts(tile_file(r, c, part))["bytes"] for part in PARTS)
 
+    def will_need(self, r: int, c: int) -> None:
+        """Says that this tile is used soon: the system reads it from disk meanwhile."""
+        r, c = self._place(r, c)
+        if not hasattr(os, "posix_fadvise"):
+            return
+        for part in PARTS:
+            with (self.path / tile_file(r, c, part)).open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
+
     @cached_property
     def features(self) -> NDArray[np.int32] | None:
         """The feature at each place of the columns; None where place j has feature j."""
@@ -228,25 +239,23 @@ class Store(TiledDesign):
             name = tile_file(r, c, part)
             check_file(self.path / name, self._facts(name))
 
+    def checksum(self) -> int:
+        """Of all files, from ``meta.json`` alone."""
+        listed = sorted((name, facts["bytes"], facts["crc32"]) for name, facts in self._files.items())
+        return zlib.crc32(json.dumps(listed).encode())
+
     def dataset(self) -> Dataset:
         """All of it in memory, the columns in the order of the features."""
-        wanted = self.n_entries * (4 + self.dtype.itemsize)
+        wanted = self.n_entries * (4 + self.dtype.itemsize) + 16 * self.shape[1]
         available = free()
-        if available is not None and 2 * wanted > available:  # the tiles, and the matrix that is made of them
+        if available is not None and wanted > available:
             raise MemoryError(
-                f"{self.path} takes about {bytes_text(2 * wanted)} in memory to become one matrix, and "
-                f"{bytes_text(available)} are free; use its tiles one by one"
+                f"{self.path} takes {bytes_text(wanted)} in memory as one matrix, and {bytes_text(available)} are "
+                "free; blockgreedy fit, solve and solve_path read it a tile at a time"
             )
-        n_rows, n_columns = self.grid
-        strips = []
-        for c in range(n_columns):
-            tiles = [self.tile(r, c) for r in range(n_rows)]
-            strips.append(tiles[0] if n_rows == 1 else sparse.vstack(tiles, format="csc"))
-        X: Any = strips[0] if n_columns == 1 else sparse.hstack(strips, format="csc")
-        if self.features is not None:
-            X = X[:, np.argsort(self.features)]
+        is_whole = self.grid == (1, 1) and self.features is None
         return Dataset(
-            sparse.csc_array(X),
+            self.tile(0, 0) if is_whole else assembled(self),
             self.labels,
             self.feature_names,
             name=self.name,
@@ -254,6 +263,10 @@ class Store(TiledDesign):
             encoding=self.encoding,
             labelled=self.labelled,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process, which may have another current folder, opens the store itself."""
+        return Store, (self.path.absolute(),)
 
     def _place(self, r: Any, c: Any) -> tuple[int, int]:
         for name, value, end in (("r", r, self.grid[0]), ("c", c, self.grid[1])):

@@ -17,6 +17,7 @@ from blockgreedy.data.svmlight import IndexBase, ParsedText, ahead, check_index_
 
 _PER_BYTE = 16  # bytes of memory for each byte of text: the text itself twice, and the numbers in it
 _LEAST, _MOST = 1 << 16, 1 << 25  # bytes of text
+_PIECE = 1 << 18  # bytes that are decompressed at a time: some text is a thousand times as long as its archive
 
 
 class SvmlightRows(RowSource):
@@ -83,15 +84,21 @@ class SvmlightRows(RowSource):
         """Whole lines, and where in the text they end."""
         path = packed.path
         pieces = packed.decompressed(compression, size, start) if compression else packed.plain(size, start)
-        text, at = b"", start  # text that is not handed out yet, and where it begins
+        held, n_held, at = list[bytes](), 0, start  # text that is not handed out yet, and where it begins
         for piece in pieces:
-            text += piece
+            held.append(piece)
+            n_held += len(piece)
+            if n_held < size - at % size:
+                continue
+            text = b"".join(held)
             while len(text) >= (bound := size - at % size):
                 end = text.rfind(b"\n", 0, bound) + 1 or text.find(b"\n") + 1
                 if not end:  # a line longer than a block goes on
                     break
                 yield text[:end], at + end
                 text, at = text[end:], at + end
+            held, n_held = [text], len(text)
+        text = b"".join(held)
         end = text.rfind(b"\n") + 1
         if end:
             yield text[:end], at + end
@@ -117,7 +124,7 @@ class _Packed:
 
     def decompressed(self, compression: str, size: int, start: int) -> Iterator[bytes]:
         skipped = 0
-        for block in decompressed(self.path, compression, size, self._seen):
+        for block in decompressed(self.path, compression, min(size, _PIECE), self._seen):
             if skipped < start:  # the text before was read in an earlier run
                 part = block[start - skipped :]
                 skipped += len(block)

@@ -14,7 +14,7 @@ from blockgreedy.data.arrow import Field, read_schema
 from blockgreedy.data.arrow_batches import column_batches
 from blockgreedy.data.cache import state_of
 from blockgreedy.data.column import Column
-from blockgreedy.data.encode import encode_rows, warn_of_numbers, warn_of_unseen
+from blockgreedy.data.encode import RowEncoder, warn_of_numbers, warn_of_unseen
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.feature_names import read_encoding, write_encoding
 from blockgreedy.data.formats import DataFile
@@ -171,16 +171,14 @@ class TableRows(RowSource):
         first = position or {"file": 0, "row": 0, "done": 0}
         assert self._encoding is not None
         self.n_features = self._encoding.n_features
-        places, done, unseen = self._encoding.category_places(), first["done"], dict[str, int]()
+        encoder = RowEncoder(self._encoding, self.dtype, self.n_threads)
+        done, unseen = first["done"], dict[str, int]()
         names = [*self.used, *([] if self.target is None else [self.target])]
         for k in range(first["file"], len(self.files)):
             path, start = self.files[k].path, first["row"] if k == first["file"] else 0
             for end, columns in self._columns(self.files[k], start, n_bytes, names):
                 y = self._labels(path, columns, start, end)
-                X, odd = encode_rows(
-                    columns, self._encoding, dtype=self.dtype, places=places, where=str(path), first_row=start,
-                    n_threads=self.n_threads,
-                )  # fmt: skip
+                X, odd = encoder.encode(columns, where=str(path), first_row=start)
                 row = first_not_finite(X.indptr, X.data)
                 if row >= 0:
                     raise ValueError(f"{path}, row {start + row + 1}: a value is infinite (in {self.dtype})")

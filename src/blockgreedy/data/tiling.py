@@ -28,6 +28,7 @@ from blockgreedy.data.store_files import (
 )
 
 Files = dict[str, FileFacts]
+Seen = Callable[[int], None]  # hears of entries as they are written or read
 Ends = NDArray[np.int64]  # where columns begin, and where the last one ends
 _FIELDS = len(ColumnStatistics._fields)
 # Bytes of memory, copies on the way included: for a column of a run, an entry, and the statistics of a column.
@@ -67,9 +68,12 @@ class Tiling:
         self.grid = len(row_cuts) - 1, len(column_cuts) - 1
         self.runs_are_tiles = self.grid[1] == 1 and np.array_equal(first, row_cuts)
 
-    def make(self, r: int, c: int) -> Files:
+    def make(self, r: int, c: int, seen: Seen) -> Files:
         """The files of a tile. May be called again for one that was made before the process was killed."""
-        return self._take_over(r) if self.runs_are_tiles else self._put_together(r, c)
+        if not self.runs_are_tiles:
+            return self._put_together(r, c, seen)
+        seen(self.runs[r].run.n_entries)
+        return self._take_over(r)
 
     def _take_over(self, r: int) -> Files:
         """The run's own files; its pointers must be those of all columns."""
@@ -90,7 +94,7 @@ class Tiling:
             made[name] = run.files[part]
         return made
 
-    def _put_together(self, r: int, c: int) -> Files:
+    def _put_together(self, r: int, c: int, seen: Seen) -> Files:
         begin, end = self.column_cuts[c : c + 2].tolist()
         first, last = self.row_cuts[r : r + 2].tolist()
         pieces = [piece for piece in self.runs if piece.first_row < last and piece.end_row > first]
@@ -114,6 +118,7 @@ class Tiling:
                     out["data"].write(values)
                 out["indptr"].write(written + np.cumsum(counts, dtype=np.int64))
                 written += int(counts.sum())
+                seen(int(counts.sum()))
         return {tile_file(r, c, part): out[part].facts for part in PARTS}
 
     def _blocks(self, pieces: Sequence[Pieces], begin: int, end: int) -> Iterator[tuple[int, int, list[Ends]]]:
@@ -186,8 +191,8 @@ class Tiling:
                 total += int(np.count_nonzero((rows >= first - piece.first_row) & (rows < last - piece.first_row)))
         return total
 
-    def write_statistics(self, c: int, n_threads: int | None, seen: Callable[[int], None]) -> Files:
-        """Of the columns of a group, out of its tiles. ``seen`` hears of entries as they are read."""
+    def write_statistics(self, c: int, n_threads: int | None, seen: Seen) -> Files:
+        """Of the columns of a group, out of its tiles."""
         width = int(self.column_cuts[c + 1] - self.column_cuts[c])
         name = statistics_file(c)
         with writing(self.folder / name, np.float64, (width, _FIELDS)) as writer:
@@ -196,7 +201,7 @@ class Tiling:
                 writer.write(self._statistics(c, begin, min(begin + step, width), n_threads, seen))
         return {name: writer.facts}
 
-    def _statistics(self, c: int, begin: int, end: int, n_threads: int | None, seen: Any) -> NDArray[np.float64]:
+    def _statistics(self, c: int, begin: int, end: int, n_threads: int | None, seen: Seen) -> NDArray[np.float64]:
         made, n_made = ColumnStatistics(*np.zeros((_FIELDS, end - begin))), 0
         for r in range(self.grid[0]):
             n_rows = int(self.row_cuts[r + 1] - self.row_cuts[r])

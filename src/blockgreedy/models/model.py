@@ -34,6 +34,7 @@ from blockgreedy.models.quality import Quality, measure
 from blockgreedy.partitions.duplicates import copies_of
 from blockgreedy.problem.columns import without_stored_zeros
 from blockgreedy.problem.losses import LOSSES
+from blockgreedy.problem.tiled_columns import TiledColumns
 from blockgreedy.solvers.criteria import lowest
 from blockgreedy.solvers.trace import Trace
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from blockgreedy.solvers.solution_path import SolutionPath
 
 Array = NDArray[np.float64]
+
+_MOST_COMPARED = 50_000_000  # entries of a store that are taken into memory to find copies of columns
 
 
 __all__ = ["CrossValidation", "Model"]
@@ -357,7 +360,7 @@ def _common(
         "f_null": problem.null_model.objective,
         "classes": problem.classes,
         "support": _support(problem),
-        "aliases": Aliases(copies_of(problem.X, with_weight, problem.n_threads), with_weight),
+        "aliases": _aliases(problem, with_weight),
         "settings": dict(settings or {}) | surroundings(),
         **(
             {"feature_names": problem.feature_names}
@@ -371,10 +374,24 @@ def _common(
     }
 
 
+def _aliases(problem: Problem, with_weight: NDArray[np.int64]) -> Aliases | None:
+    """None for a store of which too many columns would have to be looked at."""
+    design = problem.design
+    if not isinstance(design, TiledColumns):
+        return Aliases(copies_of(problem.X, with_weight, problem.n_threads), with_weight)
+    alike = design.alike(with_weight)
+    if int(np.sum(design.entries()[alike])) > _MOST_COMPARED:
+        return None
+    found = copies_of(design.take(alike), np.searchsorted(alike, with_weight), problem.n_threads)
+    return Aliases([alike[group] for group in found], with_weight)
+
+
 def _support(problem: Problem) -> NDArray[np.int64]:
     """In how many rows each feature is not 0. Rows of weight 0 do not count."""
-    columns: Any = without_stored_zeros(problem.X)
     counted = None if problem.row_weights is None or np.all(problem.row_weights) else problem.row_weights > 0
+    if isinstance(problem.design, TiledColumns):
+        return problem.design.entries(counted)
+    columns: Any = without_stored_zeros(problem.X)
     if isinstance(columns, np.ndarray):
         return np.asarray(np.count_nonzero(columns if counted is None else columns[counted], axis=0), dtype=np.int64)
     if counted is None:

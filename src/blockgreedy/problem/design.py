@@ -18,7 +18,13 @@ from blockgreedy.problem.columns import (
     columns_of_rows,
     combined_exactly,
 )
-from blockgreedy.problem.passes import combine_some_columns, core_matrix, release_spare_memory, squared_norms
+from blockgreedy.problem.passes import (
+    column_scales,
+    combine_some_columns,
+    core_matrix,
+    release_spare_memory,
+    squared_norms,
+)
 from blockgreedy.problem.some_columns import SomeColumns
 from blockgreedy.problem.tiled_columns import TiledColumns
 
@@ -81,6 +87,10 @@ class Design:
     def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """x_j·θ of every column."""
         return np.asarray(self.columns.T @ theta, dtype=np.float64)
+
+    def scales(self, row_weights: NDArray[np.float64] | None, centred: bool, n_threads: int) -> NDArray[np.float64]:
+        """Standard deviation of every column, or the root of its mean square; 0 for a column that does not vary."""
+        return column_scales(core_matrix(self.columns), row_weights, centred, n_threads)
 
     def norms(self) -> NDArray[np.float64]:
         return np.asarray(column_norms(self.columns))

@@ -27,7 +27,6 @@ from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.design import Design, combined, design_of
 from blockgreedy.problem.losses import make_loss
 from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
-from blockgreedy.problem.passes import column_scales, core_matrix
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import Scaling
 
@@ -218,7 +217,7 @@ class Problem:
         self.l2_weights: Array | None = None
         if self.standardize:
             threads = resolve_threads(self.n_threads)
-            self.scales = column_scales(core_matrix(self.X), self.row_weights, self.fit_intercept, threads)
+            self.scales = self.design.scales(self.row_weights, self.fit_intercept, threads)
             u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
             varies = self.scales > 0
             self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)

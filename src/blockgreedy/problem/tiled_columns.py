@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,7 +36,7 @@ class TiledColumns:
     def __init__(self, tiles: TiledDesign, n_threads: int | None = None) -> None:
         self.tiles, self._n_threads = tiles, n_threads
         self.shape, self.dtype, self.size = tiles.shape, tiles.dtype, tiles.n_entries
-        self.moved, self._by = np.zeros(0, dtype=np.intp), np.zeros(0)  # features that are moved, and by how much
+        self.moved, self.shifts = np.zeros(0, dtype=np.intp), np.zeros(0)  # features that are moved, and by how much
 
     @property
     def columns(self) -> Any:
@@ -47,13 +48,13 @@ class TiledColumns:
     def moved_by(self, features: NDArray[np.intp], by: Array) -> TiledColumns:
         """The same matrix, with so much taken off these columns, which are nearly full: few, and kept in memory."""
         other = TiledColumns(self.tiles, self._n_threads)
-        other.moved, other._by = features, by
+        other.moved, other.shifts = features, by
         return other
 
     def moved_columns(self, rows: slice = slice(None)) -> NDArray[Any]:
         """The moved ones, as an array of their own."""
         whole = np.asarray(self._taken(self.moved).toarray()[rows], dtype=self.dtype)
-        return np.asfortranarray(whole - self._by.astype(self.dtype))
+        return np.asfortranarray(whole - self.shifts.astype(self.dtype))
 
     def far_columns(self, far: float) -> tuple[NDArray[np.intp], Array]:
         """Columns whose mean is so many standard deviations from 0, and their means."""
@@ -73,7 +74,7 @@ class TiledColumns:
             return chosen
         dense = chosen.toarray()
         _, here, there = np.intersect1d(features, self.moved, return_indices=True)
-        dense[:, here] -= self._by[there].astype(self.dtype)
+        dense[:, here] -= self.shifts[there].astype(self.dtype)
         return sp.csc_array(dense)
 
     def _taken(self, features: Features) -> Any:
@@ -110,10 +111,11 @@ class TiledColumns:
     def products(self, theta: Array) -> Array:
         """x_j·θ of every column."""
         in_place, threads = np.zeros(self.shape[1]), resolve_threads(self._n_threads)
-        for r, c, rows, columns in self._groups():
-            part = np.ascontiguousarray(theta[rows])
-            in_place[columns] += column_products(core_matrix(self.tiles.tile(r, c)), part, threads)
-        found = self._in_order(in_place)
+        for k, (r, c, rows, columns) in enumerate(self._groups()):
+            if _sharers is None or k % _sharers.size == _sharers.rank:
+                part = np.ascontiguousarray(theta[rows])
+                in_place[columns] += column_products(core_matrix(self.tiles.tile(r, c)), part, threads)
+        found = self._in_order(in_place if _sharers is None else _sharers.reduce(in_place))
         if len(self.moved):
             found[self.moved] = self.moved_columns().T @ theta
         return found
@@ -126,6 +128,51 @@ class TiledColumns:
         if len(self.moved):
             found[self.moved] = np.sqrt(np.sum(np.square(self.moved_columns(), dtype=np.float64), axis=0))
         return found
+
+    def scales(self, row_weights: Array | None, centred: bool, n_threads: int) -> Array:
+        """Standard deviation of every column, or the root of its mean square; 0 for a column that does not vary."""
+        n = self.shape[0]
+        mean, squares = self._known("mean"), self._known("squares") / n
+        if row_weights is not None:
+            mean, squares = self.products(row_weights), np.zeros(self.shape[1])
+            for r, c, rows, columns in self._groups():
+                part = np.ascontiguousarray(row_weights[rows])
+                squares[columns] += weighted_squares(core_matrix(self.tiles.tile(r, c)), part, n_threads)
+            squares = np.maximum(self._in_order(squares) - mean * mean, 0.0)
+        if not centred:
+            return np.sqrt(squares + mean * mean)
+        return np.where(self._known("least") == self._known("most"), 0.0, np.sqrt(squares))
+
+    def entries(self, counted: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+        """How many entries every column has, in these rows."""
+        if counted is None:
+            return self._known("entries").astype(np.int64)
+        in_place = np.zeros(self.shape[1], dtype=np.int64)
+        for r, c, rows, columns in self._groups():
+            tile = self.tiles.tile(r, c)
+            before = np.append(0, np.cumsum(counted[rows][tile.indices]))
+            in_place[columns] += np.diff(before[tile.indptr])
+        return self._in_order(in_place)
+
+    def alike(self, features: Features) -> NDArray[np.int64]:
+        """Columns with as many entries as one of these, and the same first row: few, but all multiples of it."""
+        counts = self.entries()
+        candidates = np.flatnonzero(np.isin(counts, counts[features]) & (counts > 0))
+        places, first = self._places(candidates), np.full(len(candidates), -1, dtype=np.int64)
+        for r, c, rows, columns in self._groups():
+            wanted = np.flatnonzero((first < 0) & (places >= columns.start) & (places < columns.stop))
+            if len(wanted):
+                tile = self.tiles.tile(r, c)
+                at = places[wanted] - columns.start
+                filled = tile.indptr[at] < tile.indptr[at + 1]
+                first[wanted[filled]] = rows.start + tile.indices[tile.indptr[at[filled]]].astype(np.int64)
+        key = counts[candidates] * self.shape[0] + first
+        return np.asarray(candidates[np.isin(key, key[np.isin(candidates, features)])])
+
+    def _known(self, name: str) -> Array:
+        """What the tiles' statistics say of every column."""
+        groups = (getattr(self.tiles.statistics_of(c), name) for c in range(len(self.tiles.column_cuts) - 1))
+        return np.asarray(self._in_order(np.concatenate(list(groups))), dtype=np.float64)
 
     def near(self, *_: Any) -> None:
         """No columns are better than others: the tile solver reads them where they are."""
@@ -153,3 +200,31 @@ class TiledColumns:
         place_of = np.empty(self.shape[1], dtype=np.int64)
         place_of[self.tiles.features] = np.arange(self.shape[1])
         return np.asarray(place_of[features])
+
+
+class Sharers(Protocol):
+    """Processes that hold the same problem and ask it the same questions."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def reduce(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The sum of what they hand in."""
+        ...
+
+
+_sharers: Sharers | None = None
+
+
+@contextmanager
+def shared_by(sharers: Sharers) -> Iterator[None]:
+    """Inside, each of them reads some of the tiles, where products with all columns are asked for."""
+    global _sharers
+    before, _sharers = _sharers, sharers
+    try:
+        yield
+    finally:
+        _sharers = before

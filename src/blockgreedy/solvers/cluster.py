@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.backends.tiles.communicator import Communicator
+from blockgreedy.backends.tiles.agreement import agreed, error_of
+from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.mpi import MpiRank
+from blockgreedy.backends.tiles.needs import check_memory, check_tiles
 from blockgreedy.backends.tiles.share import shard_of
+from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
+from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import shown, whole
+from blockgreedy.solvers.checkpoint import Checkpoint, Saved
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.tile_engine import TileEngine
 from blockgreedy.solvers.trace import Record
 
 if TYPE_CHECKING:
+    from blockgreedy.backends.tiles.shard import Shard
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.dask_solver import DaskEngines
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -29,14 +39,32 @@ Result = TypeVar("Result")
 
 def communicator_of(cluster: Any) -> Communicator:
     """Ours of what the user holds: a communicator of mpi4py, or one of ours."""
+    if isinstance(cluster, MpiRank):
+        return cluster
     if hasattr(cluster, "Get_rank") and hasattr(cluster, "Allreduce"):
-        from blockgreedy.backends.tiles.mpi import MpiRank
-
         return MpiRank(cluster)
     if all(hasattr(cluster, name) for name in ("rank", "size", "reduce", "exchange")):
         ranks: Communicator = cluster
         return ranks
-    raise TypeError(f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD")
+    raise TypeError(
+        f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD, or a Client "
+        "of Dask"
+    )
+
+
+def is_client(cluster: Any) -> bool:
+    """Whether it is a client of Dask; asked without importing Dask."""
+    return any(
+        kind.__name__ == "Client" and kind.__module__.startswith("distributed") for kind in type(cluster).__mro__
+    )
+
+
+def threads_beside(cluster: Any) -> int:
+    """Threads of a rank, where nobody says how many: ranks on one machine share its cores."""
+    if is_client(cluster):  # workers use those that Dask gave them
+        return resolve_threads()
+    ranks = communicator_of(cluster)
+    return ranks.threads() if isinstance(ranks, MpiRank) else resolve_threads()
 
 
 def best_grid(n_samples: int, n_features: int, size: int) -> tuple[int, int]:
@@ -46,13 +74,19 @@ def best_grid(n_samples: int, n_features: int, size: int) -> tuple[int, int]:
     return min(possible, key=lambda shape: n_samples / shape[0] + 2 * n_features / shape[1])
 
 
-def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
-    if grid is None:
-        return best_grid(problem.n_samples, problem.n_features, size)
+def grid_of(grid: tuple[int, int]) -> tuple[int, int]:
+    """What the user gave, checked."""
     try:
         rows, columns = (whole("grid", part, 1) for part in grid)
     except (TypeError, ValueError):
         raise ValueError(f"grid={shown(grid)} must be two whole numbers, row groups and column groups") from None
+    return rows, columns
+
+
+def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
+    if grid is None:
+        return best_grid(problem.n_samples, problem.n_features, size)
+    rows, columns = grid_of(grid)
     if rows * columns != size:
         raise ValueError(f"grid={rows} × {columns} needs {rows * columns} ranks; the cluster has {size}")
     return rows, columns
@@ -61,9 +95,20 @@ def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> t
 class Gang:
     """The ranks that solve a problem together: rank 0 leads, the others do the same."""
 
-    def __init__(self, cluster: Any, grid: tuple[int, int] | None, problem: Problem) -> None:
+    def __init__(
+        self,
+        cluster: Any,
+        grid: tuple[int, int] | None,
+        problem: Problem,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        memory: int | None = None,
+    ) -> None:
+        """``memory``: bytes that a rank may take, where a working set is to be held small for it."""
         self._ranks = communicator_of(cluster)
         self._shape = checked_grid(grid, problem, self._ranks.size)
+        self._checkpoint, self._resume, self._memory = checkpoint, resume, memory
+        self._watched = ExitStack()
 
     def engine(
         self,
@@ -77,22 +122,111 @@ class Gang:
         began: float | None = None,
     ) -> TileEngine:
         """On every rank, with the same arguments. ``least_alpha`` is what engines of a path are told."""
+        ranks = self._ranks
         null, scaling = problem.null_model if null is None else null, problem.scaling
-        shard = shard_of(scaling.inner, scaling.null_in(null), Grid(self._ranks, *self._shape), n_threads)
-        return TileEngine(problem, TileWorker(shard, tol), null, start, began)
+        self._watch()
+        try:
+            _check_same(ranks, problem, tol)
+            kept, saved = agreed(ranks, lambda: self._begin(problem))
+            with self._all_or_none():
+                grid = Grid(ranks, *self._shape)
+            check_memory(scaling.inner, grid, ranks)
+            inner_null = scaling.null_in(null)
+            shard = agreed(ranks, lambda: _checked_shard(scaling.inner, inner_null, grid, n_threads, self._memory))
+            # the null model may have met its deadline on one rank and not on another
+            shard.f_null, shard.floor = ranks.broadcast((shard.f_null, shard.floor))
+            with self._all_or_none():
+                engine = TileEngine(problem, TileWorker(shard, tol), null, start, began)
+        except BaseException:
+            self._watched.close()
+            raise
+        engine.checkpoint = kept
+        if saved is not None:
+            engine.resume(saved)
+        return engine
+
+    def _watch(self) -> None:
+        if isinstance(self._ranks, MpiRank):
+            watch = self._watched.enter_context(self._ranks.watched())
+        elif isinstance(self._ranks, Alone) and self._checkpoint is not None:
+            watch = self._watched.enter_context(watching(None))
+        else:
+            return
+        if self._checkpoint is not None and not watch.checkpoint:
+            watch.checkpoint = os.fspath(self._checkpoint)
+            watch.command = f"solve(…, checkpoint={watch.checkpoint!r}, resume=True)"
+
+    def _begin(self, problem: Problem) -> tuple[Checkpoint | None, Saved | None]:
+        if self._checkpoint is None or self._ranks.rank > 0:
+            return None, None
+        kept = Checkpoint(self._checkpoint, problem)
+        return kept, kept.begin(self._resume)
 
     def run(self, engine: TileEngine, lead: Callable[[], Result]) -> Result:
-        """What ``lead`` returns on rank 0, where it moves the engine; on every rank."""
-        if self._ranks.rank > 0:
-            engine.worker.follow()
-            found: Result = self._ranks.broadcast(None)
-            return found
-        try:
-            result = lead()
-        finally:
+        """What ``lead`` returns on rank 0, where it moves the engine; on every rank. So do its errors."""
+        with self._watched:
+            if self._ranks.rank > 0:
+                with self._all_or_none():
+                    engine.worker.follow()
+                    result, failed = self._ranks.broadcast(None)
+                if failed is not None:
+                    raise error_of(*failed)
+                return cast("Result", result)
+            try:
+                result = lead()
+            except BaseException as error:
+                if engine.worker.is_busy:
+                    with self._all_or_none():
+                        raise
+                engine.worker.end()
+                self._ranks.broadcast((None, (type(error).__name__, str(error))))
+                raise
             engine.worker.end()
-        self._ranks.broadcast(result)
-        return result
+            self._ranks.broadcast((result, None))
+            return result
+
+    @contextmanager
+    def _all_or_none(self) -> Iterator[None]:
+        """What fails in here on one rank leaves the others waiting: they end with it."""
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(self._ranks, MpiRank) and self._ranks.size > 1:
+                self._ranks.abort(error)
+            raise
+
+
+def _checked_shard(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None) -> Shard:
+    check_tiles(problem, grid, n_threads)
+    return shard_of(problem, null, grid, n_threads, memory)
+
+
+def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:
+    """Ranks that were given different problems would not take the same decisions."""
+    own = f"{problem!r}, {problem.n_samples} × {problem.n_features}, {problem.alpha!r}, {problem.l2!r}, {tol!r}"
+    texts = [part.tobytes() for part in ranks.gather(np.frombuffer(own.encode(), dtype=np.uint8))]
+    other = next((rank for rank, text in enumerate(texts) if text != texts[0]), None)
+    if other is not None:
+        raise ValueError(
+            f"ranks must solve the same problem: rank 0 was given {texts[0].decode()}, rank {other} "
+            f"{texts[other].decode()}"
+        )
+
+
+def gang_of(
+    cluster: Any,
+    grid: tuple[int, int] | None,
+    problem: Problem,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    memory: int | None = None,
+) -> Gang | DaskEngines:
+    """Of what the user calls the cluster; the arguments are those of ``Gang``."""
+    if is_client(cluster):
+        from blockgreedy.solvers.dask_solver import DaskEngines
+
+        return DaskEngines(cluster, grid, checkpoint, resume, memory)
+    return Gang(cluster, grid, problem, checkpoint, resume, memory)
 
 
 def solve_together(
@@ -107,9 +241,12 @@ def solve_together(
     trace: tuple[int | None, float | None],
     callback: Callable[[Record], bool | None] | None,
     began: float,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    memory: int | None = None,
 ) -> Solution:
     """``solve`` on every rank of a cluster; all of them return the solution."""
-    gang = Gang(cluster, grid, problem)
+    gang = gang_of(cluster, grid, problem, checkpoint, resume, memory)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
     engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)

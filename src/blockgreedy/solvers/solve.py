@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.tiles.communicator import Alone
+from blockgreedy.base.memory import bytes_of
 from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.cluster import solve_together
+from blockgreedy.solvers.cluster import solve_together, threads_beside
 from blockgreedy.solvers.family import FamilyEngine
 from blockgreedy.solvers.options import PRESETS, FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import warn_of_risk
@@ -101,6 +103,9 @@ def solve(
     seed: int = 0,
     cluster: Any = None,
     grid: tuple[int, int] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    memory: int | str | None = None,
     **family: Unpack[FamilyArguments],
 ) -> Solution:
     """Minimise a problem, with a duality gap as a proof of accuracy.
@@ -143,6 +148,15 @@ def solve(
     grid : tuple of two ints, optional
         With ``cluster``: how many groups of rows and of columns X is cut into, one tile for each rank (default: the
         grid with the shortest messages).
+    checkpoint : str or Path, optional
+        With ``cluster`` or a store: the file that weights, intercept and counters are written to after every
+        iteration. If it cannot be written, a ``CheckpointWarning`` says so and the fit goes on.
+    resume : bool, default False
+        Go on from the checkpoint, whatever number of ranks wrote it, if the file exists. Without this, a file that
+        exists is an error; so is the checkpoint of another problem.
+    memory : int or str, optional
+        With ``cluster`` or a store: what a process may take, in bytes or as text such as "2G". Working sets are kept
+        so small that they fit beside the rest, if that is possible at all. Default: no limit.
     **family
         Settings that only the family has; ``FamilyArguments`` describes them.
 
@@ -166,13 +180,14 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
-    threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
+    asked = problem.n_threads if n_threads is None else n_threads
+    threads = resolve_threads(asked) if cluster is None or asked is not None else threads_beside(cluster)
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
     max_iter = None if max_iter is None else index(max_iter)
     seed = seed_of("seed", seed)
     one_of("method", method, METHODS)
-    _check_cluster(method, cluster, grid)
+    _check_cluster(problem, method, cluster, grid, checkpoint, flag("resume", resume))
     began = time.perf_counter()
     start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
     if coef_init is None and intercept_init is not None:
@@ -191,7 +206,13 @@ def solve(
         if cluster is not None or problem.design.is_tiled:
             ranks = Alone() if cluster is None else cluster
             trace = None if trace_iters is None else index(trace_iters), trace_seconds
-            return solve_together(problem, ranks, grid, limits=limits, trace=trace, callback=callback, **common)
+            common |= {
+                "limits": limits,
+                "trace": trace,
+                "callback": callback,
+                "memory": None if memory is None else bytes_of("memory", memory),
+            }
+            return solve_together(problem, ranks, grid, checkpoint=checkpoint, resume=resume, **common)
         engine = ENGINES[method](problem, null=null, n_blocks=blocks, partition=given, **common)
     else:
         options = _family_options(problem, method, n_blocks, partition, seed, family)
@@ -205,11 +226,24 @@ def solve(
     return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
 
 
-def _check_cluster(method: str, cluster: Any, grid: tuple[int, int] | None) -> None:
+def _check_cluster(
+    problem: Problem,
+    method: str,
+    cluster: Any,
+    grid: tuple[int, int] | None,
+    checkpoint: str | os.PathLike[str] | None,
+    resume: bool,
+) -> None:
     if cluster is not None and method != "auto":
         raise ValueError(f"cluster=… needs method='auto'; method={method!r} runs on one machine")
     if cluster is None and grid is not None:
         raise ValueError(f"grid={shown(grid)} needs cluster=…, whose ranks it arranges")
+    if checkpoint is not None and (method != "auto" or (cluster is None and not problem.design.is_tiled)):
+        raise ValueError(
+            f"checkpoint={shown(checkpoint)} needs a store or cluster=…, and method='auto'; other fits write none"
+        )
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=…, the file to go on from")
 
 
 def _family_engine(

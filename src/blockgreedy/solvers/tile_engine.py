@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
+from blockgreedy.backends.tiles.watch import stop_was_asked
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.interrupt import Deferred
 
 if TYPE_CHECKING:
+    from blockgreedy.backends.tiles.solver import TileSolver
     from blockgreedy.backends.tiles.worker import TileWorker
     from blockgreedy.base.names import Status
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.checkpoint import Checkpoint, Saved
 
 Array = NDArray[np.float64]
 _MAX_RENEWALS = 3
@@ -36,14 +39,19 @@ class TileEngine(EngineBase):
         self.problem, self.worker, self.null, self.given = problem, worker, null, start
         self.scaling = self.here = problem.scaling
         self._began = time.perf_counter() if began is None else began
-        self._solver = worker.solver
         self._n_renewals = 0
         self._touched = 0
+        self.checkpoint: Checkpoint | None = None
+        self._earlier = 0, 0  # iterations and entries read before the checkpoint that this run goes on from
         self._seconds = {"iterations": 0.0, "guard": 0.0}
 
     @property
+    def _solver(self) -> TileSolver:
+        return self.worker.solver  # on a cluster of Dask that of another gang, where one was lost
+
+    @property
     def n_iter(self) -> int:
-        return self._solver.n_iter
+        return self._earlier[0] + self._solver.n_iter
 
     @property
     def f_null(self) -> float:
@@ -85,17 +93,31 @@ class TileEngine(EngineBase):
                 self.worker.together("start", null.features.astype(np.int64), null.coef, null.intercept)
         if not np.isfinite(self.objective):
             raise ValueError("the objective is not finite where the solve starts; rescale X, y or the start")
-        return ctrl_c.pressed
+        return ctrl_c.pressed or stop_was_asked()
+
+    def resume(self, saved: Saved) -> None:
+        """To be called before the start, which is then where the checkpoint was."""
+        self.given = saved.start(self.problem.n_features)
+        self._earlier = saved.n_iter, saved.nonzeros_touched
 
     def step(self, n_iter: int, seconds: float) -> Ended:
         began = time.perf_counter()
         with Deferred() as ctrl_c:
             improved = self.worker.together("step")
-            self._touched = int(self.worker.together("totals")[0])
+            touched, stops = self.worker.together("totals")
+            self._touched = self._earlier[1] + int(touched)
+            if self.checkpoint is not None:
+                self._save(self.checkpoint)
         self._seconds["iterations"] += time.perf_counter() - began
-        if ctrl_c.pressed:
+        if ctrl_c.pressed or stops > 0:
             return "interrupted"
         return "" if improved else "stalled"
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        features, inner_values = self.worker.together("support")
+        values = self.here.weights_out(features, inner_values)
+        intercept = self.here.intercept_out(self._solver.intercept, features, values)
+        checkpoint.write(features, values, intercept, self.n_iter, self._touched)
 
     def move_to(self, problem: Problem) -> bool:
         self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
@@ -156,6 +178,10 @@ class TileEngine(EngineBase):
 
     def counters(self) -> Counters:
         return Counters(self._solver.n_support, self._touched, self._touched, self.worker.shard.grid.shape[1])
+
+    def remark(self, status: Status) -> str:
+        failure = "" if self.checkpoint is None else self.checkpoint.failure
+        return f"the last checkpoint could not be written: {failure}" if failure else ""
 
     def phase_seconds(self) -> dict[str, float]:
         return dict(self._seconds)

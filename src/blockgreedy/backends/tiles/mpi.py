@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import traceback
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
 
 import numpy as np
 
 from blockgreedy.backends.tiles.communicator import Communicator, Reduction, Values
+from blockgreedy.backends.tiles.watch import Watch, current, say, watching
+from blockgreedy.base.threads import own_cores, share_of_cores
 
 _CHECKED = (1, 1_000, 100_000)  # lengths of all-reduces whose bits are compared: libraries choose by length
 
@@ -19,6 +25,32 @@ class MpiRank:
         self._to = communicator
         self.rank, self.size = int(communicator.Get_rank()), int(communicator.Get_size())
         self._are_equal = self._gives_equal_bits() if are_equal is None else are_equal
+
+    def watched(self) -> AbstractContextManager[Watch]:
+        """While this is entered on all ranks, none of them waits for one that is gone."""
+        return watching(self._to)
+
+    def abort(self, error: BaseException) -> NoReturn:
+        """Ends all ranks: this one failed where the others may be waiting for it."""
+        watch = current()
+        if not isinstance(error, (ValueError, MemoryError, OSError)):
+            traceback.print_exception(error)
+        where = f"rank {self.rank} (process {os.getpid()} on {socket.gethostname()})"
+        sentence = f"Error: {where} failed, so that the fit ends: {type(error).__name__}: {error}."
+        if watch is not None:
+            watch.abort(f"{sentence} {watch.remedy}")
+        say(sentence)
+        self._to.Abort(1)
+        os._exit(1)
+
+    def threads(self) -> int:
+        """What this rank may use: the cores of its machine, divided among the ranks that may use them."""
+        from mpi4py import MPI
+
+        beside = self._to.Split_type(MPI.COMM_TYPE_SHARED)
+        masks = beside.allgather(own_cores())
+        beside.Free()
+        return share_of_cores(masks)
 
     def _gives_equal_bits(self) -> bool:
         random = np.random.default_rng(self.rank)

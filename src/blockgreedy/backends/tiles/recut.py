@@ -34,12 +34,13 @@ class Entrants:
     l2_unit: Array  # and l2 times this
     lower: Array
     upper: Array
+    entries: Array  # of all rows
     key: NDArray[np.uint64]
 
     @staticmethod
     def none() -> Entrants:
         empty = np.zeros(0)
-        return Entrants(np.zeros(0, np.int64), empty, empty, empty, empty, np.zeros(0, np.uint64))
+        return Entrants(np.zeros(0, np.int64), empty, empty, empty, empty, empty, np.zeros(0, np.uint64))
 
     def at(self, places: NDArray[np.intp]) -> Entrants:
         return Entrants(*(getattr(self, name)[places] for name in self.__dataclass_fields__))
@@ -59,6 +60,7 @@ class Recut:
         self._grid, self._tile, self._row_cuts, self._first_row = grid, tile, row_cuts, first_row
         self._n_rows, self._team = n_own_rows, team
         self.facts = Entrants.none()
+        self.most_entries = np.inf  # of all ranks
         empty = np.zeros(0, np.int32)
         self._matrices = [make_columns(n_own_rows, empty, empty, np.zeros(0, tile.dtype))]
         self._where = np.zeros((0, 2), dtype=np.int32)  # of each column its matrix, and its number there
@@ -86,7 +88,17 @@ class Recut:
         columns = self._tile.take(own[is_new], self._team)
         new = facts.at(np.flatnonzero(is_new))
         key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys") if len(new.ids) else new.key
-        told = [np.array([len(own)]), facts.ids, *numbers, new.unit, new.l2_unit, new.lower, new.upper, key]
+        told = [
+            np.array([len(own)]),
+            facts.ids,
+            *numbers,
+            new.unit,
+            new.l2_unit,
+            new.lower,
+            new.upper,
+            new.entries,
+            key,
+        ]
         parcels = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
         opened = [_opened(parcel) for parcel in parcels]
         ids = np.concatenate([part[0] for part in opened])
@@ -95,8 +107,9 @@ class Recut:
         aliases = np.zeros(0, dtype=np.int64)
         if not np.all(held):
             told_of = np.concatenate([part[2] for part in opened], axis=1)
-            unit, l2_unit, lower, upper = told_of[:4].view(np.float64)
-            entrants = Entrants(ids[~held], unit, l2_unit, lower, upper, told_of[4])
+            unit, l2_unit, lower, upper, entries = told_of[:5].view(np.float64)
+            entrants = Entrants(ids[~held], unit, l2_unit, lower, upper, entries, told_of[5])
+            self._make_room(self.places(ids[held])[0], float(np.sum(entries)))
             aliases = self._add(entrants, columns, new.ids, merges)
         places, held = self.places(ids)
         return places[held], everybodys[:, held], aliases
@@ -133,15 +146,26 @@ class Recut:
         return np.asarray(~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited)
 
     def chosen(self, places: NDArray[np.intp]) -> tuple[WorkingColumns, Entrants]:
-        """The columns at these places, and the facts; others are let go of when they outnumber them."""
+        """The columns at these places, and the facts."""
         facts = self.facts.at(places)
-        # by number, which is the same on every rank; their entries are not
-        if len(self.facts.ids) > tuning.KEPT_COLUMNS * len(places) + tuning.KEPT_AT_LEAST:
-            self._matrices, self.facts = [self._copied(places)], facts
-            numbers = np.arange(len(places), dtype=np.int32)
-            self._where = np.stack([np.zeros(len(places), dtype=np.int32), numbers], axis=1)
-            places = np.arange(len(places))
         return working_columns(self._matrices, self._where[places], self._team), facts
+
+    def _make_room(self, places: NDArray[np.intp], coming: float) -> None:
+        """Lets go of columns that are not wanted, where they are many beside those that are, and those that come.
+
+        One matrix after the other: there need not be room for two of each.
+        """
+        wanted = float(np.sum(self.facts.entries[places])) + coming
+        most = min(tuning.KEPT_ENTRIES * wanted + tuning.KEPT_AT_LEAST, max(self.most_entries, wanted))
+        if float(np.sum(self.facts.entries)) + coming <= most:
+            return
+        self.facts, where = self.facts.at(places), self._where[places]
+        for k, matrix in enumerate(self._matrices):
+            own = np.flatnonzero(where[:, 0] == k)
+            if len(own) < matrix.shape[1]:
+                self._matrices[k] = gather(self._team, self._n_rows, [(matrix, 0, where[own, 1])])
+                where[own, 1] = np.arange(len(own))
+        self._where = where
 
     def dense(self, places: NDArray[np.intp]) -> tuple[Array, Entrants]:
         """The same, as an array: for few columns."""
@@ -158,7 +182,7 @@ class Recut:
 
 
 def _opened(parcel: NDArray[np.uint64]) -> tuple[NDArray[np.int64], Array, NDArray[np.uint64]]:
-    """Ids, the two numbers of each, and five facts of each that is new, of one rank's parcel."""
+    """Ids, the two numbers of each, and six facts of each that is new, of one rank's parcel."""
     n = int(parcel[0])
     ids, numbers, facts = parcel[1 : 1 + n], parcel[1 + n : 1 + 3 * n], parcel[1 + 3 * n :]
-    return ids.view(np.int64), numbers.view(np.float64).reshape(2, n), facts.reshape(5, -1)
+    return ids.view(np.int64), numbers.view(np.float64).reshape(2, n), facts.reshape(6, -1)

@@ -27,24 +27,28 @@ class Selection:
     def best(self) -> float:
         return float(np.max(self._score, initial=0.0))
 
-    def counts(self, best: float) -> NDArray[np.int64]:
-        """How many columns each bin has; ``best`` is the best score of all ranks, with which the first bin begins."""
+    def counts(self, best: float, entries: Array) -> Array:
+        """How many columns each bin has, and how many entries; ``best`` is the best score of all ranks."""
         if best > 0:
             depth = -2 * tuning.BINS_PER_OCTAVE * np.log2(self._score[self._wants] / best)
             self._bins[self._wants] = np.minimum(depth, tuning.BINS - 1).astype(np.int64)
-        return np.bincount(self._bins[self._wants & (self._bins >= 0)], minlength=tuning.BINS)
+        bins = self._bins[self._bins >= 0]
+        in_bins = np.bincount(bins, weights=entries[self._bins >= 0], minlength=tuning.BINS)
+        return np.concatenate([np.bincount(bins, minlength=tuning.BINS), in_bins])
 
     def chosen(self, n_bins: int) -> Mask:
         """The columns in the first bins."""
         return (self._bins >= 0) & (self._bins < n_bins)
 
 
-def bins_that_fit(counts: Array, n_support: float, distinct: float) -> tuple[int, bool]:
+def bins_that_fit(counts: Array, n_support: float, distinct: float, room_of_entries: float) -> tuple[int, bool]:
     """How many bins enter beside the support, and whether columns in others have to wait.
 
-    ``distinct``: the part of columns that is expected to repeat no other.
+    ``counts`` of columns, then of entries. ``distinct``: the part of columns that is expected to repeat no other.
+    The first bin always enters: without it there would be no step.
     """
-    totals = np.cumsum(counts)
+    columns, entries = (np.cumsum(part) for part in np.split(counts, 2))
     room = tuning.SET_MARGIN * max(tuning.LEAST_SET, tuning.SET_GROWTH * n_support) - n_support
-    n_bins = int(np.searchsorted(totals, max(room / distinct, totals[0]), side="right"))
-    return n_bins, bool(n_bins < tuning.BINS and totals[-1] > totals[n_bins - 1])
+    n_bins = int(np.searchsorted(columns, max(room / distinct, columns[0]), side="right"))
+    n_bins = min(n_bins, int(np.searchsorted(entries, max(room_of_entries, entries[0]), side="right")))
+    return n_bins, bool(n_bins < tuning.BINS and columns[-1] > columns[n_bins - 1])

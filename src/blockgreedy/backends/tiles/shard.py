@@ -53,6 +53,7 @@ class Shard:
     fit_intercept: bool
     f_null: float
     floor: float  # a gap that is enough whatever tol says
+    most_entries: float = np.inf  # of the working set, on all ranks together
 
     @property
     def has_l2(self) -> bool:
@@ -86,6 +87,8 @@ class Shard:
         own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
         return own if self.rows.offset is None else own + self.rows.offset
 
-    def norms(self) -> Array:
-        """‖x_j‖ of this rank's columns over all rows."""
-        return np.sqrt(self.grid.above.reduce(self.tile.squares(self.n_threads), "norms"))
+    def norms_and_counts(self) -> tuple[Array, Array]:
+        """‖x_j‖ of this rank's columns over all rows, and how many entries they have."""
+        own = np.concatenate(self.tile.squares_and_counts(self.n_threads))
+        squares, counts = np.split(self.grid.above.reduce(own, "norms"), 2)
+        return np.sqrt(squares), counts

@@ -56,9 +56,10 @@ class TileSolver:
         self.shard, self.tol = shard, tol
         tile, penalty = shard.tile, shard.penalty
         self.weights, self.intercept = np.zeros(tile.n_features), 0.0
-        self.norms = shard.norms()
+        self.norms, self._entries = shard.norms_and_counts()
         self._has_l2 = shard.has_l2
         self._recut = Recut(shard.grid, tile, shard.row_cuts, shard.first_row, len(shard.rows), shard.team)
+        self._recut.most_entries = shard.most_entries
         self._always = (penalty.unit == 0) & (penalty.lower < penalty.upper) & (self.norms > 0)
         self._is_alias = np.zeros(tile.n_features, dtype=np.bool_)
         self._distinct = 1.0  # of columns that enter: the part that repeats no other
@@ -158,12 +159,14 @@ class TileSolver:
         candidate = self._candidate(rows.theta, products, self._theta.norm, self._theta.best_scale(self._is_lasso))
         ratio, best = shard.largest(candidate.ratio, selection.best)
         candidate.scale_to(ratio)
-        counts = np.append(selection.counts(best), np.count_nonzero(support)).astype(np.float64)
+        own = [np.count_nonzero(support), np.sum(self._entries[support])]
+        counts = np.concatenate([own, selection.counts(best, self._entries)])
         value = 0.0 if self._equalities.count else candidate.value  # θ itself keeps no equality
-        value, *counts = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts)).tolist()
+        sums = shard.over_rows(value, *(counts if shard.grid.row == 0 else 0 * counts))
+        value, n_support, entries = sums[:3].tolist()
         if not self._equalities.count and self.dual.take(candidate, value) and self.gap <= self.enough:
             return True
-        n_bins, truncated = bins_that_fit(np.array(counts[:-1]), counts[-1], self._distinct)
+        n_bins, truncated = bins_that_fit(sums[3:], n_support, self._distinct, shard.most_entries - entries)
         places, working = self._enter(np.flatnonzero(support | selection.chosen(n_bins)), products)
         model, columns = self._model(places, working)
         self._minimise(model, truncated)
@@ -224,6 +227,7 @@ class TileSolver:
             penalty.l2_unit[own],
             penalty.lower[own],
             penalty.upper[own],
+            self._entries[own],
             np.zeros(len(own), dtype=np.uint64),
         )
         numbers = np.stack([self.weights[own], products[own]])
@@ -351,8 +355,9 @@ class TileSolver:
         leak = float(np.sum(np.abs(candidate.scale * left * self.multipliers())))
         leak += candidate.scale * self._equalities.bounded_part(theta)
         self.dual.take(candidate, float(shard.over_rows(candidate.value)[0]) - leak)
-        over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
-        self._forced = self._always | over
+        if np.isinf(shard.most_entries):  # else they have to compete for the room there is
+            over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
+            self._forced = self._always | over
 
     def verify(self, weights: Array, intercept: float) -> tuple[float, float, float]:
         """Objective and penalty at these weights, and the value of the best dual point: nothing is carried over."""

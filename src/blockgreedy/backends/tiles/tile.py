@@ -61,14 +61,18 @@ class Tile:
             self.nonzeros_touched += self._own.size
         return total
 
-    def squares(self, n_threads: int) -> Array:
-        """‖x_j‖² of the rows here."""
-        total = np.zeros(self.n_features)
+    def squares_and_counts(self, n_threads: int) -> tuple[Array, Array]:
+        """‖x_j‖² of the rows here, and how many entries the columns have."""
+        squares, counts = np.zeros(self.n_features), np.zeros(self.n_features)
         for piece in self._pieces:
-            total[piece.columns] += weighted_squares(core_matrix(piece.matrix()), None, n_threads)
+            matrix: Any = piece.matrix()
+            is_sparse: bool = sp.issparse(matrix)
+            squares[piece.columns] += weighted_squares(core_matrix(matrix), None, n_threads)
+            counts[piece.columns] += np.diff(matrix.indptr) if is_sparse else matrix.shape[0]
         if len(self._moved):
-            total[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
-        return total
+            squares[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
+            counts[self._moved] = self.n_rows
+        return squares, counts
 
     def take(self, features: Features, team: Team) -> Any:
         """A copy of these columns, as CSC."""

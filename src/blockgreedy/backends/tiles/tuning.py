@@ -30,5 +30,9 @@ PROOF_NEAR = 3.0  # gaps asked for that a step may promise when a proof is worth
 PRODUCT_ROUNDING = 2e-15  # part of ‖x_j‖‖θ‖ that a product may differ by, added up in another order
 ROUNDING = 1e-13  # part of the objective that sums over rows are known to
 
-# Columns of earlier working sets are kept until they are so many times the current one's.
-KEPT_COLUMNS, KEPT_AT_LEAST = 2.0, 1000
+# Columns of earlier working sets are kept until they have so many times the entries of the current one and more.
+KEPT_ENTRIES, KEPT_AT_LEAST = 2.0, 100_000
+
+# Bytes that a fit with a limit of memory takes beside its working set: the interpreter, and so many numbers of each
+# row and column that a rank has.
+BASE_BYTES, NUMBERS_PER_ROW, NUMBERS_PER_COLUMN = 80 << 20, 12, 14

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.backends.tiles.solver import TileSolver
+from blockgreedy.backends.tiles.watch import stop_was_asked
 
 Array = NDArray[np.float64]
 Features = NDArray[np.int64]
@@ -20,13 +21,17 @@ class TileWorker:
     def __init__(self, shard: Shard, tol: float) -> None:
         self.shard = shard
         self.solver = TileSolver(shard, tol)
+        self.is_busy = False  # on rank 0, while other ranks may be waiting for it
         self._by_feature = np.argsort(shard.features, kind="stable")  # columns may be stored in another order
 
     def together(self, name: str, *args: Any) -> Any:
         """On rank 0: calls a method of every rank's worker, and returns what its own says."""
         assert self.shard.grid.leads
+        self.is_busy = True
         self.shard.grid.all.broadcast((name, args))
-        return getattr(self, name)(*args)
+        found = getattr(self, name)(*args)
+        self.is_busy = False
+        return found
 
     def follow(self) -> None:
         """On the other ranks: does what rank 0 does, until that ends."""
@@ -76,8 +81,8 @@ class TileWorker:
         return np.concatenate(self.shard.grid.all.gather(self.solver.dual.theta, "result"))
 
     def totals(self) -> Array:
-        """Entries of X that all ranks have read."""
-        return self.shard.over_rows(float(self.solver.nonzeros_touched))
+        """Entries of X that all ranks have read, and how many ranks were told to stop."""
+        return self.shard.over_rows(float(self.solver.nonzeros_touched), float(stop_was_asked()))
 
     def _own(self, features: Features, values: Array) -> Array:
         """Weights of this rank's columns."""
