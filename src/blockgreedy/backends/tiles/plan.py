@@ -15,10 +15,8 @@ from blockgreedy.backends.tiles.terms import Terms
 from blockgreedy.backends.tiles.work import Work
 
 _INDEX, _REAL, _SCALED = 4, 8, 4  # bytes of a row number, of a real number, of a value of Z
-# Vectors that a rank holds at once, counted in the solver: of its columns, of its rows, of the row group's rows.
-_COLUMN_VECTORS, _OWN_ROW_VECTORS, _GROUP_ROW_VECTORS = 24, 16, 3
+_GROUP_ROW_VECTORS = 3  # of the rows of a row group: θ, and what it is gathered in
 _WHOLE_ROW_VECTORS = 3  # y, and the dual point that the fit returns, are whole on every rank
-_PROCESS = 150e6  # bytes of a process with NumPy and SciPy
 # Rounds of an iteration beside those of gradients and products. All ranks: what is best, bins, steps, losses (the
 # diagonal apart); beside: the working set, its columns; above: their keys.
 _ROUNDS_OF_ALL, _ROUNDS_BESIDE, _ROUNDS_ABOVE = 4, 2, 1
@@ -148,13 +146,13 @@ def _memory(grid: tuple[int, int], size: Size, work: Work) -> dict[str, float]:
     rows, columns = grid
     n, p, entry = size.n_samples, size.n_features, _INDEX + size.value_bytes
     own_entries = size.n_entries * size.largest_part(columns) / rows
-    kept = min(1.0, tuning.KEPT_COLUMNS * work.working_entries) * size.n_entries / (rows * columns)
+    kept = min(1.0, tuning.KEPT_ENTRIES * work.working_entries) * size.n_entries / (rows * columns)
     scaled = work.working_entries * size.n_entries / (rows * columns)
     return {
-        "process": _PROCESS,
+        "process": tuning.BASE_BYTES,
         "tile": own_entries * entry + _REAL * (p / columns + 1),
-        "columns": _COLUMN_VECTORS * _REAL * p / columns,
-        "rows": _REAL * (_OWN_ROW_VECTORS * n / (rows * columns) + _GROUP_ROW_VECTORS * n / rows),
+        "columns": tuning.NUMBERS_PER_COLUMN * _REAL * p / columns,
+        "rows": _REAL * (tuning.NUMBERS_PER_ROW * n / (rows * columns) + _GROUP_ROW_VECTORS * n / rows),
         "whole": _REAL * _WHOLE_ROW_VECTORS * n,
         "working set": kept * entry + scaled * _SCALED + 30 * _REAL * work.working_set,
     }
