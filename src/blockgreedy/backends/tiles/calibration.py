@@ -114,7 +114,8 @@ def _of_working_sets(size: Size, work: Work, n_threads: int) -> dict[str, float]
             unpacked(packed(piece), int(n_rows), chosen.dtype)
 
     ones, nothing = np.ones(p), np.zeros(p, np.uint64)
-    facts = Entrants(own.astype(np.int64), ones, ones, -np.inf * ones, np.inf * ones, nothing)
+    entries = np.diff(chosen.indptr).astype(np.float64)
+    facts = Entrants(own.astype(np.int64), ones, ones, -np.inf * ones, np.inf * ones, entries, nothing)
 
     def enter() -> tuple[Recut, NDArray[np.intp]]:
         recut = Recut(shard.grid, tile, shard.row_cuts, 0, n, shard.team)
