@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import blockgreedy as bg
+import test_mpi
 from blockgreedy.cli import app
 from blockgreedy.data import formats
 from blockgreedy.models import cross_validation, quality
@@ -95,6 +96,14 @@ def test_examples_run_in_the_order_of_the_page(page, tmp_path, monkeypatch, caps
 
 def run_command(line):
     if line.startswith(NOT_RUN):
+        return
+    if line.startswith("mpirun "):
+        if not test_mpi.IS_THERE:
+            return
+        mpirun, n, count, *words = shlex.split(line)
+        assert (mpirun, n, words[0]) == ("mpirun", "-n", "blockgreedy")
+        said, code = test_mpi.run(int(count), "command", "--", *words[1:])
+        assert code == 0, f"{line}\n{said}"
         return
     first, *rest = shlex.split(line)
     assert first == "blockgreedy", f"what is {line!r}? Commands that are not run are listed in NOT_RUN"

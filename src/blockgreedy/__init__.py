@@ -9,6 +9,7 @@ from blockgreedy.partitions import theory
 from blockgreedy.partitions.diagnose import Diagnosis, diagnose
 from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.checkpoint import CheckpointWarning
 from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
 from blockgreedy.solvers.solution import Solution
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # at run time they are loaded when one is asked for, see __ge
 __version__ = "0.1.0"
 
 __all__ = [
+    "CheckpointWarning",
     "ConvergenceRiskWarning",
     "Dataset",
     "Diagnosis",

@@ -19,7 +19,7 @@ def is_dask(cluster: str) -> bool:
 
 @contextlib.contextmanager
 def client_of(cluster: str) -> Iterator[Any]:
-    """``local``: a worker for each core; ``dask://host:port``: the scheduler there (``dask://tls://host:port`` too)."""
+    """``local``: a worker for each core; ``dask://host:port``: the scheduler there, also ``dask://tls://host:port``."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:

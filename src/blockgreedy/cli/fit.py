@@ -203,7 +203,7 @@ def fit(options: FitOptions) -> None:
 def _fit(options: FitOptions, company: Company) -> None:
     with company.agreeing():
         trace = Output("--trace", options.trace, "the trace")
-        kept = Output("--checkpoint", options.checkpoint, "the checkpoint")
+        kept = Output("--checkpoint", options.checkpoint if company.leads else None, "the checkpoint")
         outputs = options.checked(options.model, options.report, trace, kept, also_read=_partition_file(options))
         check_share(options.holdout)
     progress, rows = Progress(options.tol), ON_TRAINING_ROWS
@@ -217,9 +217,11 @@ def _fit(options: FitOptions, company: Company) -> None:
                 rows = held_out_words(options.holdout)
             problem = _problem(options, dataset, company)
         with company.silent(), failures(code=WRONG_USE):
-            if options.alpha_ratio is not None:
-                with company.sharing():
+            with company.sharing():  # alpha_max is asked for later too, by the first rank alone
+                if options.alpha_ratio is not None:
                     problem = problem.with_alpha(options.alpha_ratio * problem.alpha_max)
+                elif company.cluster is not None:
+                    assert problem.alpha_max >= 0
             progress.f_null = problem.null_model.objective
             asked = _with_partition(options) | {"cluster": company.cluster, "n_threads": problem.n_threads}
             solution = solve(problem, callback=progress.see, **asked)

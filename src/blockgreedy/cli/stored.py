@@ -3,23 +3,17 @@
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
-
-import typer
+from typing import Any, Self
 
 from blockgreedy.backends.tiles.needs import check_share_of_tiles
 from blockgreedy.base.memory import bytes_of, bytes_text, free
-from blockgreedy.cli.shell import note, option
+from blockgreedy.cli.shell import failures, note, option
+from blockgreedy.cli.texts import WRONG_USE
 from blockgreedy.cli.together import Company
 from blockgreedy.data import Dataset
 from blockgreedy.data.store import STORE_SUFFIX, Store
 
 _of_cluster = partial(option, "Stores and clusters")
-_CHECKPOINT = typer.Option(
-    "--checkpoint",
-    help="Stores: write the weights to this file after every iteration, for --resume.",
-    rich_help_panel="Stores and clusters",
-)
 _IN_MEMORY = 3  # times its entries, which a store takes while it becomes one matrix, and the fit of it
 
 
@@ -37,7 +31,9 @@ class StoreOptions:
         "With --cluster: groups of rows x groups of columns, such as 2x4, one tile for each process (default: the "
         "grid with the shortest messages).",
     )
-    checkpoint: Annotated[Path | None, _CHECKPOINT] = None
+    checkpoint: Path | None = _of_cluster(
+        None, "--checkpoint", "Stores: write the weights to this file after every iteration, for --resume."
+    )
     resume: bool = _of_cluster(
         False, "--resume", "Go on from the --checkpoint, whatever number of processes wrote it, if there is one."
     )
@@ -93,7 +89,8 @@ class StoreOptions:
         if company.cluster is None and self.checkpoint is None and not is_large and not of_rows:
             return None
         options: Any = self
-        _refuse(options.method, options.holdout, options.dtype)
+        with failures(code=WRONG_USE):
+            _refuse(options.method, options.holdout, options.dtype)
         if not store.labelled:
             raise ValueError(f"{data} has no labels; convert data that has")
         if is_large and company.cluster is None and not options.quiet:

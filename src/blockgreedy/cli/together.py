@@ -31,6 +31,7 @@ class Company:
     def __init__(self, ranks: Communicator, client: Any = None) -> None:
         """``client``: of Dask, whose workers fit for this process."""
         self.ranks, self.client = ranks, client
+        self._threads = ranks.threads() if isinstance(ranks, MpiRank) else None  # asked for by all ranks, here
 
     @property
     def leads(self) -> bool:
@@ -47,7 +48,7 @@ class Company:
         return self.ranks.size if self.client is None else len(self.client.nthreads())
 
     def threads(self, asked: int | None) -> int | None:
-        return self.ranks.threads() if asked is None and isinstance(self.ranks, MpiRank) else asked
+        return self._threads if asked is None else asked
 
     @contextlib.contextmanager
     def agreeing(self) -> Iterator[None]:

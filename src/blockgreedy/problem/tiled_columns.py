@@ -154,7 +154,7 @@ class TiledColumns:
             in_place[columns] += np.diff(before[tile.indptr])
         return self._in_order(in_place)
 
-    def alike(self, features: Features) -> Features:
+    def alike(self, features: Features) -> NDArray[np.int64]:
         """Columns with as many entries as one of these, and the same first row: few, but all multiples of it."""
         counts = self.entries()
         candidates = np.flatnonzero(np.isin(counts, counts[features]) & (counts > 0))

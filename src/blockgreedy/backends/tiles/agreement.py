@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 _KINDS: dict[str, type[Exception]] = {
     kind.__name__: kind
-    for kind in (ValueError, TypeError, NotImplementedError, MemoryError, OSError, FileNotFoundError, PermissionError)
+    for kind in (ValueError, TypeError, NotImplementedError, RuntimeError, MemoryError, OSError, FileNotFoundError)
 }
 
 

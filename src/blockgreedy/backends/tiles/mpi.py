@@ -33,11 +33,13 @@ class MpiRank:
     def abort(self, error: BaseException) -> NoReturn:
         """Ends all ranks: this one failed where the others may be waiting for it."""
         watch = current()
-        remedy = "" if watch is None else f" {watch.remedy}"
         if not isinstance(error, (ValueError, MemoryError, OSError)):
             traceback.print_exception(error)
         where = f"rank {self.rank} (process {os.getpid()} on {socket.gethostname()})"
-        say(f"Error: {where} failed, so that the fit ends: {type(error).__name__}: {error}.{remedy}")
+        sentence = f"Error: {where} failed, so that the fit ends: {type(error).__name__}: {error}."
+        if watch is not None:
+            watch.abort(f"{sentence} {watch.remedy}")
+        say(sentence)
         self._to.Abort(1)
         os._exit(1)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.share import own_rows_and_columns
@@ -32,7 +33,7 @@ def bytes_needed(problem: Problem, grid: Grid) -> int:
     design = problem.design
     rows, columns = own_rows_and_columns(design, grid)
     n_rows, n_columns = rows.stop - rows.start, columns.stop - columns.start
-    needed = _PER_COLUMN * n_columns + _PER_OWN_ROW * (n_rows // grid.shape[1] + 1)
+    needed: int = _PER_COLUMN * n_columns + _PER_OWN_ROW * (n_rows // grid.shape[1] + 1)
     needed += _PER_ROW * problem.n_samples + _PER_FEATURE * problem.n_features
     if not isinstance(design, TiledColumns):
         if (n_rows, n_columns) != design.shape:
@@ -50,7 +51,7 @@ def bytes_needed(problem: Problem, grid: Grid) -> int:
 def stored_tiles(tiles: TiledDesign, rows: slice, columns: slice) -> list[tuple[int, int]]:
     """The stored tiles that hold some of these rows and columns."""
 
-    def groups(at: np.ndarray, wanted: slice) -> list[int]:  # type: ignore[type-arg]
+    def groups(at: NDArray[np.int64], wanted: slice) -> list[int]:
         return [k for k in range(len(at) - 1) if at[k] < wanted.stop and at[k + 1] > wanted.start]
 
     return [(r, c) for r in groups(tiles.row_cuts, rows) for c in groups(tiles.column_cuts, columns)]

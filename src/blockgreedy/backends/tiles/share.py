@@ -81,14 +81,14 @@ def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place, memory: int
 
 
 def _most_entries(problem: Problem, shape: tuple[int, int], memory: int | None) -> float:
-    """What the working set may hold on all ranks: two thirds of what is left, since columns change places."""
+    """What the working set may hold on all ranks: what is left but for a fifth, since columns come and go."""
     if memory is None:
         return np.inf
     size, itemsize = shape[0] * shape[1], problem.design.dtype.itemsize
     rows, columns = problem.n_samples / size, problem.n_features / shape[1]
     base = tuning.BASE_BYTES + 8 * (tuning.NUMBERS_PER_ROW * rows + tuning.NUMBERS_PER_COLUMN * columns)
     bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0)
-    return size * max(memory - base, 0.25 * memory) / (1.5 * bytes_of_entry)
+    return size * max(memory - base, 0.25 * memory) / (1.25 * bytes_of_entry)
 
 
 def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64], must: bool) -> NDArray[np.int64]:

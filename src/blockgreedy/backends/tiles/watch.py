@@ -24,6 +24,7 @@ BEAT = 1.0  # seconds between beats
 LOST = 20.0  # seconds without a beat after which a rank counts as gone
 NAP = 5.0  # a beat that took so long: this process itself was stopped, as whole jobs are, and could hear nobody
 _GRACE = 0.1  # seconds in which a step may end that was under way; mpirun kills 0.5 s after it has sent SIGTERM
+_LAST_WORD = b"\1"  # in place of a beat: this rank has said why it ends all
 _STOPS = ("SIGINT", "SIGTERM", "SIGUSR1")
 
 
@@ -38,6 +39,7 @@ class Watch:
         self._to, self.rank, self.size = None, 0, 1
         self._ranks: list[tuple[str, int]] = []  # machine and process
         self._arrival: Any = None
+        self._is_told = False  # another rank has said why all of them end
         self._thread: threading.Thread | None = None
         self._pipe: tuple[int, int] | None = None
         self._before: dict[int, Any] = {}
@@ -94,8 +96,7 @@ class Watch:
         """From the pipe; ``_note`` comes when the main thread next runs Python."""
         stops = {getattr(signal, name) for name in _STOPS if hasattr(signal, name)}
         self.asked = self.asked or not stops.isdisjoint(signals)
-        if signal.SIGTERM in signals and self.size > 1 and self._arrival is None:
-            time.sleep(_GRACE)
+        if signal.SIGTERM in signals and self.size > 1:
             self._say_why()
 
     def _say_why(self) -> None:
@@ -103,12 +104,16 @@ class Watch:
         here = [k for k, (machine, _) in enumerate(self._ranks) if machine == self._ranks[self.rank][0]]
         dead = [k for k in here if not _is_alive(self._ranks[k][1])]
         speaks = min([k for k in here if k not in dead], default=0) if 0 in dead else 0
-        if self.rank != speaks or self._arrival is not None:
+        if self._to is not None:
+            self._take_beats({})
+        if self.rank != speaks or self._is_told:
             return
         if dead:
             machine, process = self._ranks[dead[0]]
             say(f"Error: rank {dead[0]} (process {process} on {machine}) died, so that the fit ends. {self.remedy}")
-        else:
+            return
+        time.sleep(_GRACE)
+        if self._arrival is None:
             say(
                 "Note: the fit was told to end (SIGTERM), as it is when a rank on another machine dies. The model "
                 f"follows if the iteration under way can end. If it does not: {self.remedy}"
@@ -117,7 +122,7 @@ class Watch:
     # -- beats
 
     def _run(self) -> None:
-        others = [] if self._to is None else [0] if self.rank else list(range(1, self.size))
+        others: list[int] = [] if self._to is None else [0] if self.rank else list(range(1, self.size))
         heard, woke = dict.fromkeys(others, time.monotonic()), time.monotonic()
         sent: dict[int, Any] = {}
         while not self._has_ended():
@@ -158,7 +163,9 @@ class Watch:
         state = MPI.Status()
         while self._to.Iprobe(source=MPI.ANY_SOURCE, status=state):
             source = state.Get_source()
-            self._to.Recv(bytearray(1), source=source)
+            beat = bytearray(1)
+            self._to.Recv(beat, source=source)
+            self._is_told = self._is_told or beat == _LAST_WORD
             if source in heard:
                 heard[source] = time.monotonic()
 
@@ -173,6 +180,9 @@ class Watch:
         from mpi4py import MPI
 
         say(sentence)
+        if self._to is not None:
+            for other in set(range(self.size)) - {self.rank}:
+                self._to.Isend(bytearray(_LAST_WORD), dest=other)
         MPI.COMM_WORLD.Abort(1)
         os._exit(1)
 
