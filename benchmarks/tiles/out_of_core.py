@@ -22,7 +22,7 @@ import blockgreedy as bg
 from blockgreedy.base.memory import bytes_of
 
 BYTES_PER_ENTRY = 8  # float32 and a row number
-PER_ROW, PER_COLUMN = 200, 400  # entries
+PER_ROW, PER_COLUMN = 1000, 2000  # entries
 
 WORK = """
 import json, resource, sys, time

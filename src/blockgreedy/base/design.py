@@ -32,6 +32,7 @@ class TiledDesign:
     column_cuts: NDArray[np.int64]
     labelled: bool  # False where labels are made up
     ndim = 2
+    are_apart = False  # tiles lie in the memory of different workers: none is shared by ranks
 
     @property
     def labels(self) -> NDArray[Any]:

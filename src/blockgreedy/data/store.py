@@ -265,8 +265,8 @@ class Store(TiledDesign):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens the folder itself."""
-        return Store, (self.path,)
+        """Another process, which may have another current folder, opens the store itself."""
+        return Store, (self.path.absolute(),)
 
     def _place(self, r: Any, c: Any) -> tuple[int, int]:
         for name, value, end in (("r", r, self.grid[0]), ("c", c, self.grid[1])):

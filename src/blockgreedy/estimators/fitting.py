@@ -57,10 +57,11 @@ class Outcome:
 
         Intercepts stay in float64, where they make up for what rounding does to columns far from 0. Weights that
         would lose the accuracy asked for (large ones that cancel, of columns that are nearly collinear) stay in
-        float64 too. Returns the type that all weights have now.
+        float64 too, as do those of tiles, all of which a look at rounded weights would have to read. Returns the type
+        that all weights have now.
         """
-        if dtype == np.float64:
-            return dtype
+        if dtype == np.float64 or self.problems[0].design.is_tiled:
+            return np.dtype(np.float64)
         rounded: list[dict[str, Any]] = []
         for problem, solution in zip(self.problems, self.solutions, strict=False):
             coef, intercept, objective = round_weights(problem, solution.coef, solution.intercept, dtype)

@@ -36,7 +36,7 @@ class TiledColumns:
     def __init__(self, tiles: TiledDesign, n_threads: int | None = None) -> None:
         self.tiles, self._n_threads = tiles, n_threads
         self.shape, self.dtype, self.size = tiles.shape, tiles.dtype, tiles.n_entries
-        self.moved, self._by = np.zeros(0, dtype=np.intp), np.zeros(0)  # features that are moved, and by how much
+        self.moved, self.shifts = np.zeros(0, dtype=np.intp), np.zeros(0)  # features that are moved, and by how much
 
     @property
     def columns(self) -> Any:
@@ -48,13 +48,13 @@ class TiledColumns:
     def moved_by(self, features: NDArray[np.intp], by: Array) -> TiledColumns:
         """The same matrix, with so much taken off these columns, which are nearly full: few, and kept in memory."""
         other = TiledColumns(self.tiles, self._n_threads)
-        other.moved, other._by = features, by
+        other.moved, other.shifts = features, by
         return other
 
     def moved_columns(self, rows: slice = slice(None)) -> NDArray[Any]:
         """The moved ones, as an array of their own."""
         whole = np.asarray(self._taken(self.moved).toarray()[rows], dtype=self.dtype)
-        return np.asfortranarray(whole - self._by.astype(self.dtype))
+        return np.asfortranarray(whole - self.shifts.astype(self.dtype))
 
     def far_columns(self, far: float) -> tuple[NDArray[np.intp], Array]:
         """Columns whose mean is so many standard deviations from 0, and their means."""
@@ -74,7 +74,7 @@ class TiledColumns:
             return chosen
         dense = chosen.toarray()
         _, here, there = np.intersect1d(features, self.moved, return_indices=True)
-        dense[:, here] -= self._by[there].astype(self.dtype)
+        dense[:, here] -= self.shifts[there].astype(self.dtype)
         return sp.csc_array(dense)
 
     def _taken(self, features: Features) -> Any:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from blockgreedy.backends.tiles.shard import Shard
     from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
+    from blockgreedy.solvers.dask_solver import DaskEngines
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
@@ -45,11 +46,23 @@ def communicator_of(cluster: Any) -> Communicator:
     if all(hasattr(cluster, name) for name in ("rank", "size", "reduce", "exchange")):
         ranks: Communicator = cluster
         return ranks
-    raise TypeError(f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD")
+    raise TypeError(
+        f"cluster={shown(cluster)} is not known; use a communicator of mpi4py, such as MPI.COMM_WORLD, or a Client "
+        "of Dask"
+    )
+
+
+def is_client(cluster: Any) -> bool:
+    """Whether it is a client of Dask; asked without importing Dask."""
+    return any(
+        kind.__name__ == "Client" and kind.__module__.startswith("distributed") for kind in type(cluster).__mro__
+    )
 
 
 def threads_beside(cluster: Any) -> int:
     """Threads of a rank, where nobody says how many: ranks on one machine share its cores."""
+    if is_client(cluster):  # workers use those that Dask gave them
+        return resolve_threads()
     ranks = communicator_of(cluster)
     return ranks.threads() if isinstance(ranks, MpiRank) else resolve_threads()
 
@@ -61,13 +74,19 @@ def best_grid(n_samples: int, n_features: int, size: int) -> tuple[int, int]:
     return min(possible, key=lambda shape: n_samples / shape[0] + 2 * n_features / shape[1])
 
 
-def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
-    if grid is None:
-        return best_grid(problem.n_samples, problem.n_features, size)
+def grid_of(grid: tuple[int, int]) -> tuple[int, int]:
+    """What the user gave, checked."""
     try:
         rows, columns = (whole("grid", part, 1) for part in grid)
     except (TypeError, ValueError):
         raise ValueError(f"grid={shown(grid)} must be two whole numbers, row groups and column groups") from None
+    return rows, columns
+
+
+def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
+    if grid is None:
+        return best_grid(problem.n_samples, problem.n_features, size)
+    rows, columns = grid_of(grid)
     if rows * columns != size:
         raise ValueError(f"grid={rows} × {columns} needs {rows * columns} ranks; the cluster has {size}")
     return rows, columns
@@ -194,6 +213,22 @@ def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:
         )
 
 
+def gang_of(
+    cluster: Any,
+    grid: tuple[int, int] | None,
+    problem: Problem,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    memory: int | None = None,
+) -> Gang | DaskEngines:
+    """Of what the user calls the cluster; the arguments are those of ``Gang``."""
+    if is_client(cluster):
+        from blockgreedy.solvers.dask_solver import DaskEngines
+
+        return DaskEngines(cluster, grid, checkpoint, resume, memory)
+    return Gang(cluster, grid, problem, checkpoint, resume, memory)
+
+
 def solve_together(
     problem: Problem,
     cluster: Any,
@@ -211,7 +246,7 @@ def solve_together(
     memory: int | None = None,
 ) -> Solution:
     """``solve`` on every rank of a cluster; all of them return the solution."""
-    gang = Gang(cluster, grid, problem, checkpoint, resume, memory)
+    gang = gang_of(cluster, grid, problem, checkpoint, resume, memory)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
     engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)

@@ -19,7 +19,7 @@ from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.cluster import Gang
+from blockgreedy.solvers.cluster import gang_of
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
 from blockgreedy.solvers.solve import ENGINES
 from blockgreedy.solvers.walk import Walk
@@ -102,7 +102,7 @@ def solve_path(
     descending = _grid(problem, alphas, n_alphas, eps, ratio)
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
     is_shared = cluster is not None or problem.design.is_tiled
-    gang = Gang(Alone() if cluster is None else cluster, grid, problem) if is_shared else None
+    gang = gang_of(Alone() if cluster is None else cluster, grid, problem) if is_shared else None
     make = ENGINES["auto"] if gang is None else gang.engine
     walk = Walk(
         problem, descending, ratio, make, tol=float(tol), max_iter=max_iter, deadline=deadline, n_threads=threads

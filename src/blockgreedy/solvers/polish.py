@@ -35,7 +35,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def is_small(problem: Problem) -> bool:
     """Whether X is so small that a dense system in float64 costs next to nothing."""
-    return problem.design.size <= _SMALL
+    return problem.design.size <= _SMALL and not problem.design.is_tiled
 
 
 def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] | None:

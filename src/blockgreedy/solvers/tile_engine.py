@@ -14,6 +14,7 @@ from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.interrupt import Deferred
 
 if TYPE_CHECKING:
+    from blockgreedy.backends.tiles.solver import TileSolver
     from blockgreedy.backends.tiles.worker import TileWorker
     from blockgreedy.base.names import Status
     from blockgreedy.problem.null_model import NullModel
@@ -38,12 +39,15 @@ class TileEngine(EngineBase):
         self.problem, self.worker, self.null, self.given = problem, worker, null, start
         self.scaling = self.here = problem.scaling
         self._began = time.perf_counter() if began is None else began
-        self._solver = worker.solver
         self._n_renewals = 0
         self._touched = 0
         self.checkpoint: Checkpoint | None = None
         self._earlier = 0, 0  # iterations and entries read before the checkpoint that this run goes on from
         self._seconds = {"iterations": 0.0, "guard": 0.0}
+
+    @property
+    def _solver(self) -> TileSolver:
+        return self.worker.solver  # on a cluster of Dask that of another gang, where one was lost
 
     @property
     def n_iter(self) -> int:

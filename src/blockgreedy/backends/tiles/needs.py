@@ -20,6 +20,7 @@ from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
     from blockgreedy.backends.tiles.communicator import Communicator
+    from blockgreedy.backends.tiles.parcel import Parcel
     from blockgreedy.problem.problem import Problem
 
 _PER_COLUMN = 20 * 8  # bytes for each column of the rank: weights, norms, products, penalties and their like
@@ -39,7 +40,7 @@ def bytes_needed(problem: Problem, grid: Grid) -> int:
             share = n_rows * n_columns / max(design.shape[0] * design.shape[1], 1)
             needed += int(share * design.size * (design.dtype.itemsize + (4 if design.is_sparse else 0)))
         return needed
-    for r, c in stored_tiles(design, rows, columns):
+    for r, c in stored_tiles(design.tiles, rows, columns):
         top, bottom = (int(at) for at in design.tiles.row_cuts[r : r + 2])
         kept = min(bottom, rows.stop) - max(top, rows.start)
         if kept < bottom - top:  # rows of a stored tile are copied
@@ -47,13 +48,13 @@ def bytes_needed(problem: Problem, grid: Grid) -> int:
     return needed
 
 
-def stored_tiles(design: TiledColumns, rows: slice, columns: slice) -> list[tuple[int, int]]:
+def stored_tiles(tiles: TiledDesign, rows: slice, columns: slice) -> list[tuple[int, int]]:
     """The stored tiles that hold some of these rows and columns."""
 
     def groups(at: NDArray[np.int64], wanted: slice) -> list[int]:
         return [k for k in range(len(at) - 1) if at[k] < wanted.stop and at[k + 1] > wanted.start]
 
-    return [(r, c) for r in groups(design.tiles.row_cuts, rows) for c in groups(design.tiles.column_cuts, columns)]
+    return [(r, c) for r in groups(tiles.row_cuts, rows) for c in groups(tiles.column_cuts, columns)]
 
 
 def check_memory(problem: Problem, grid: Grid, ranks: Communicator) -> None:
@@ -81,7 +82,13 @@ def check_tiles(problem: Problem, grid: Grid, n_threads: int) -> None:
     """Reads this rank's stored tiles, which brings them into memory where there is room, and compares checksums."""
     design = problem.design
     if isinstance(design, TiledColumns):
-        _check(design.tiles, stored_tiles(design, *own_rows_and_columns(design, grid)), n_threads)
+        _check(design.tiles, stored_tiles(design.tiles, *own_rows_and_columns(design, grid)), n_threads)
+
+
+def check_parcel(parcel: Parcel, n_threads: int) -> None:
+    """The same of the tiles of a parcel, where it is opened."""
+    if isinstance(parcel.matrix, TiledDesign):
+        _check(parcel.matrix, stored_tiles(parcel.matrix, parcel.rows, parcel.columns), n_threads)
 
 
 def check_share_of_tiles(tiles: TiledDesign, ranks: Communicator, n_threads: int | None) -> None:

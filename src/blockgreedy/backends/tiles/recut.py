@@ -109,6 +109,7 @@ class Recut:
             told_of = np.concatenate([part[2] for part in opened], axis=1)
             unit, l2_unit, lower, upper, entries = told_of[:5].view(np.float64)
             entrants = Entrants(ids[~held], unit, l2_unit, lower, upper, entries, told_of[5])
+            self._make_room(self.places(ids[held])[0], float(np.sum(entries)))
             aliases = self._add(entrants, columns, new.ids, merges)
         places, held = self.places(ids)
         return places[held], everybodys[:, held], aliases
@@ -145,16 +146,26 @@ class Recut:
         return np.asarray(~is_first[len(self.facts.ids) :] & (new.unit > 0) & unlimited)
 
     def chosen(self, places: NDArray[np.intp]) -> tuple[WorkingColumns, Entrants]:
-        """The columns at these places, and the facts; others are let go of when they outnumber them."""
+        """The columns at these places, and the facts."""
         facts = self.facts.at(places)
-        held, wanted = float(np.sum(self.facts.entries)), float(np.sum(facts.entries))
-        limit = min(tuning.KEPT_ENTRIES * wanted + tuning.KEPT_AT_LEAST, max(self.most_entries, 1.2 * wanted))
-        if held > limit:
-            self._matrices, self.facts = [self._copied(places)], facts
-            numbers = np.arange(len(places), dtype=np.int32)
-            self._where = np.stack([np.zeros(len(places), dtype=np.int32), numbers], axis=1)
-            places = np.arange(len(places))
         return working_columns(self._matrices, self._where[places], self._team), facts
+
+    def _make_room(self, places: NDArray[np.intp], coming: float) -> None:
+        """Lets go of columns that are not wanted, where they are many beside those that are, and those that come.
+
+        One matrix after the other: there need not be room for two of each.
+        """
+        wanted = float(np.sum(self.facts.entries[places])) + coming
+        most = min(tuning.KEPT_ENTRIES * wanted + tuning.KEPT_AT_LEAST, max(self.most_entries, wanted))
+        if float(np.sum(self.facts.entries)) + coming <= most:
+            return
+        self.facts, where = self.facts.at(places), self._where[places]
+        for k, matrix in enumerate(self._matrices):
+            own = np.flatnonzero(where[:, 0] == k)
+            if len(own) < matrix.shape[1]:
+                self._matrices[k] = gather(self._team, self._n_rows, [(matrix, 0, where[own, 1])])
+                where[own, 1] = np.arange(len(own))
+        self._where = where
 
     def dense(self, places: NDArray[np.intp]) -> tuple[Array, Entrants]:
         """The same, as an array: for few columns."""

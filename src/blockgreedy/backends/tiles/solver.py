@@ -355,8 +355,9 @@ class TileSolver:
         leak = float(np.sum(np.abs(candidate.scale * left * self.multipliers())))
         leak += candidate.scale * self._equalities.bounded_part(theta)
         self.dual.take(candidate, float(shard.over_rows(candidate.value)[0]) - leak)
-        over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
-        self._forced = self._always | over
+        if np.isinf(shard.most_entries):  # else they have to compete for the room there is
+            over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
+            self._forced = self._always | over
 
     def verify(self, weights: Array, intercept: float) -> tuple[float, float, float]:
         """Objective and penalty at these weights, and the value of the best dual point: nothing is carried over."""

@@ -35,4 +35,4 @@ KEPT_ENTRIES, KEPT_AT_LEAST = 2.0, 100_000
 
 # Bytes that a fit with a limit of memory takes beside its working set: the interpreter, and so many numbers of each
 # row and column that a rank has.
-BASE_BYTES, NUMBERS_PER_ROW, NUMBERS_PER_COLUMN = 120 << 20, 14, 16
+BASE_BYTES, NUMBERS_PER_ROW, NUMBERS_PER_COLUMN = 80 << 20, 12, 14
