@@ -10,6 +10,7 @@ from blockgreedy.partitions.diagnose import Diagnosis, diagnose
 from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.checkpoint import CheckpointWarning
+from blockgreedy.solvers.cluster_plan import plan_cluster
 from blockgreedy.solvers.path import solve_path
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
 from blockgreedy.solvers.solution import Solution
@@ -50,6 +51,7 @@ __all__ = [
     "diagnose",
     "load",
     "make_partition",
+    "plan_cluster",
     "save",
     "solve",
     "solve_path",

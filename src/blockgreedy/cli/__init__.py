@@ -1,6 +1,7 @@
 """The command line: one file per command, each with a record of its options."""
 
 from blockgreedy.cli import (
+    cluster,
     cv,
     data,
     data_convert,
@@ -17,6 +18,7 @@ from blockgreedy.cli.shell import app
 
 __all__ = [
     "app",
+    "cluster",
     "cv",
     "data",
     "data_convert",
