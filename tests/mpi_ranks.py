@@ -125,8 +125,8 @@ def refusals(store):
 
 def slow(store):
     """A rank that computes for longer than others wait for a beat is not taken for dead."""
-    watch.LOST, watch.BEAT = 1.5, 0.2
-    at("gradient", lambda: time.sleep(4))
+    watch.LOST, watch.BEAT = 2.5, 0.2
+    at("gradient", lambda: time.sleep(5))
     say(bg.solve(problem_of(store), cluster=WORLD, n_threads=1).status)
 
 

@@ -83,7 +83,7 @@ def test_predicting_a_store_does_not_load_it(folder, tmp_path, monkeypatch):
     assert run("predict", tmp_path / "m.npz", folder / "a.store").exit_code == 0
     done = fit(folder / "a.store", "--alpha-ratio", 0.1)
     assert done.exit_code == 1
-    assert "are free; use its tiles one by one" in done.output
+    assert "are free; blockgreedy fit, solve and solve_path read it a tile at a time" in done.output
 
 
 def test_a_store_with_more_or_fewer_features_than_the_model(folder, tmp_path):

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
+import command_line
 from blockgreedy.backends.tiles.messages import MessageRank
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.data.conversion import convert
@@ -104,6 +107,22 @@ def test_a_store_is_opened_by_the_workers(client, tmp_path):
     assert (
         plain.duality_gap(solution.coef, solution.intercept, solution.dual) <= 1.001e-6 * plain.null_model.objective
     )
+
+
+def test_the_command_fits_on_a_scheduler(client, tmp_path):
+    data = bg.data.text_like(500, 400, 10.0, seed=2)
+    convert(bg.data.Dataset(data.X, data.y), tmp_path / "text.store", row_groups=2)
+    settings = ["--loss", "logistic", "--alpha", "0.001", "--tol", "1e-8", "--model", tmp_path / "model.npz"]
+    asked = [tmp_path / "text.store", *settings, "--cluster"]
+    address = client.scheduler.address.removeprefix("tcp://")
+    done = command_line.fit(*asked, f"dask://{address}")
+    assert done.exit_code == 0, done.output
+    problem = bg.Problem(data, loss="logistic", alpha=0.001, fit_intercept=True)
+    model = bg.Model.load(tmp_path / "model.npz")
+    best = bg.solve(problem, tol=1e-9).objective
+    assert problem.objective(model.coef, model.intercept) <= best + 2e-8 * problem.null_model.objective
+    refused = command_line.fit(*asked, "dusk")
+    assert "accepted: mpi, local, dask://HOST:PORT" in refused.output
 
 
 def test_paths(client):
@@ -278,8 +297,5 @@ def test_estimators_refuse_what_they_cannot_use(client):
 
 
 def test_nobody_else_needs_dask():
-    import subprocess
-    import sys
-
     code = "import sys, blockgreedy, blockgreedy.estimators; assert not {'dask', 'distributed'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=Path(__file__).parent)

@@ -313,8 +313,8 @@ def _facts(
 def _cluster_facts(options: FitOptions, problem: Problem, company: Company) -> dict[str, Any]:
     if company.cluster is None:
         return {"out_of_core": True} if problem.design.is_tiled else {}
-    grid = checked_grid(options.parsed_grid, problem, company.ranks.size)
-    return {"cluster": options.cluster, "ranks": company.ranks.size, "grid": f"{grid[0]}x{grid[1]}"}
+    grid = options.parsed_grid or checked_grid(None, problem, company.size)
+    return {"cluster": options.cluster, "ranks": grid[0] * grid[1], "grid": f"{grid[0]}x{grid[1]}"}
 
 
 def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> dict[str, Any]:

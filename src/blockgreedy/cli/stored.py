@@ -22,7 +22,8 @@ class StoreOptions:
     cluster: str | None = _of_cluster(
         None,
         "--cluster",
-        "Fit a store by several processes: mpi, under mpirun or srun (default: by one).",
+        "Fit a store by several processes: mpi, under mpirun or srun; local, workers of Dask, one for each core; "
+        "dask://HOST:PORT, the workers of that scheduler (default: by one).",
     )
     grid: str | None = _of_cluster(
         None,

@@ -15,20 +15,22 @@ import typer
 from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.mpi import MpiRank
 from blockgreedy.backends.tiles.watch import resuming_command
+from blockgreedy.cli.dask_cluster import LOCAL, SCHEME, client_of, is_dask
 from blockgreedy.cli.shell import fail
 from blockgreedy.cli.texts import FAILED, WRONG_USE
 from blockgreedy.problem.tiled_columns import shared_by
 from blockgreedy.solvers.cluster import communicator_of
 
-CLUSTERS = ("mpi",)
+CLUSTERS = ("mpi", LOCAL, f"{SCHEME}HOST:PORT")
 _FAREWELL = 30  # seconds that ranks have to end together, once all is said and written
 
 
 class Company:
     """The processes that run this command."""
 
-    def __init__(self, ranks: Communicator) -> None:
-        self.ranks = ranks
+    def __init__(self, ranks: Communicator, client: Any = None) -> None:
+        """``client``: of Dask, whose workers fit for this process."""
+        self.ranks, self.client = ranks, client
         self._threads = ranks.threads() if isinstance(ranks, MpiRank) else None  # asked for by all ranks, here
 
     @property
@@ -38,7 +40,12 @@ class Company:
     @property
     def cluster(self) -> Any:
         """For ``solve``."""
-        return None if isinstance(self.ranks, Alone) else self.ranks
+        return self.client if isinstance(self.ranks, Alone) else self.ranks
+
+    @property
+    def size(self) -> int:
+        """Ranks that fit together."""
+        return self.ranks.size if self.client is None else len(self.client.nthreads())
 
     def threads(self, asked: int | None) -> int | None:
         return self._threads if asked is None else asked
@@ -94,7 +101,11 @@ def company_of(cluster: str | None, checkpoint: Path | None) -> Iterator[Company
     if cluster is None:
         yield Company(Alone())
         return
-    if cluster not in CLUSTERS:
+    if is_dask(cluster):
+        with client_of(cluster) as client:
+            yield Company(Alone(), client)
+        return
+    if cluster != "mpi":
         fail(f"--cluster {cluster} is not known; accepted: {', '.join(CLUSTERS)}", WRONG_USE)
     ranks = _ranks_of_mpi()
     if ranks.size == 1:

@@ -144,7 +144,8 @@ def solve(
         For random partitions and the family's random selection of blocks.
     cluster : optional
         Who solves the problem together: a communicator of mpi4py, such as ``MPI.COMM_WORLD``, all of whose ranks
-        call ``solve`` with the same problem, and all of which get the solution. For method "auto".
+        call ``solve`` with the same problem, and all of which get the solution; or a ``distributed.Client`` of Dask,
+        whose workers are the ranks. For method "auto".
     grid : tuple of two ints, optional
         With ``cluster``: how many groups of rows and of columns X is cut into, one tile for each rank (default: the
         grid with the shortest messages).

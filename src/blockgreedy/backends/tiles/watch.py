@@ -7,6 +7,7 @@ same thread hears signals at once, which Python's own handlers do not while the 
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import shlex
@@ -22,7 +23,7 @@ from typing import Any, NoReturn
 
 BEAT = 1.0  # seconds between beats
 LOST = 20.0  # seconds without a beat after which a rank counts as gone
-NAP = 5.0  # a beat that took so long: this process itself was stopped, as whole jobs are, and could hear nobody
+_NAP = 0.25  # part of LOST; a beat that took so long: this process itself was stopped, as whole jobs are
 _GRACE = 0.1  # seconds in which a step may end that was under way; mpirun kills 0.5 s after it has sent SIGTERM
 _LAST_WORD = b"\1"  # in place of a beat: this rank has said why it ends all
 _STOPS = ("SIGINT", "SIGTERM", "SIGUSR1")
@@ -40,6 +41,8 @@ class Watch:
         self._ranks: list[tuple[str, int]] = []  # machine and process
         self._arrival: Any = None
         self._is_told = False  # another rank has said why all of them end
+        self._woke = 0.0  # when the thread last looked around
+        self._napped = -math.inf  # when it last found that this process had been stopped
         self._thread: threading.Thread | None = None
         self._pipe: tuple[int, int] | None = None
         self._before: dict[int, Any] = {}
@@ -106,7 +109,8 @@ class Watch:
         speaks = min([k for k in here if k not in dead], default=0) if 0 in dead else 0
         if self._to is not None:
             self._take_beats({})
-        if self.rank != speaks or self._is_told:
+        # after a nap it was this rank that the others gave up on, and have spoken of
+        if self.rank != speaks or self._is_told or self._has_napped(time.monotonic()):
             return
         if dead:
             machine, process = self._ranks[dead[0]]
@@ -123,14 +127,13 @@ class Watch:
 
     def _run(self) -> None:
         others: list[int] = [] if self._to is None else [0] if self.rank else list(range(1, self.size))
-        heard, woke = dict.fromkeys(others, time.monotonic()), time.monotonic()
+        heard, self._woke = dict.fromkeys(others, time.monotonic()), time.monotonic()
         sent: dict[int, Any] = {}
         while not self._has_ended():
             self._wait()
             now = time.monotonic()
-            if now - woke > NAP:
-                heard = dict.fromkeys(others, now)
-            woke = now
+            if self._has_napped(now):
+                heard = dict.fromkeys(others, now)  # it could hear nobody
             if self._to is None:
                 continue
             self._take_beats(heard)
@@ -141,6 +144,13 @@ class Watch:
             lost = [k for k, last in heard.items() if now - last > LOST + min(self.rank, 2)]
             if lost and not self._has_ended():
                 self._give_up(lost)
+
+    def _has_napped(self, now: float) -> bool:
+        """Whether this process itself was stopped until just now."""
+        if now - self._woke > _NAP * LOST:
+            self._napped = now
+        self._woke = now
+        return now - self._napped < BEAT
 
     def _has_ended(self) -> bool:
         return self._arrival is not None and (self._to is None or self._arrival.Test())
