@@ -29,6 +29,7 @@ OF_SITE = ("gallery/index.md", "example-report.html")
 # What a test cannot do: set up, build, measure for hours, or fetch from the network.
 NOT_RUN = (
     *("make", "pip install", "python3 -m venv", ". env/bin/activate", "python benchmarks/", ".venv-bench/bin/python"),
+    *("python -m benchmarks.", "mpirun -n 2 python -m benchmarks."),
     *("BLOCKGREEDY_DATA=data python", "blockgreedy reproduce", "blockgreedy data fetch"),
 )
 sys.path.insert(0, str(ROOT / "tools" / "docs"))
