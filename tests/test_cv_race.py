@@ -143,8 +143,9 @@ def test_our_curve_is_the_reference(data, loss, tmp_path):
 
 
 def test_the_peak_sees_what_is_allocated_for_a_moment():
-    _, peak = with_peak(lambda: np.ones(4_000_000).sum())
-    assert math.isnan(peak) or peak > 30_000_000
+    # more than 32 MiB: the C library may serve less from memory that earlier tests have freed
+    _, peak = with_peak(lambda: np.ones(8_000_000).sum())
+    assert math.isnan(peak) or peak > 60_000_000
     assert matrix_bytes(sp.csc_matrix(np.eye(3, dtype=np.float32))) == 3 * 4 + 3 * 4 + 4 * 4
 
 
