@@ -249,7 +249,12 @@ def test_an_error_on_a_worker_is_the_error_of_the_fit(client):
     def install():
         from blockgreedy.backends.tiles.solver import TileSolver
 
-        TileSolver._minimise = fail
+        TileSolver.kept, TileSolver._minimise = TileSolver._minimise, fail
+
+    def undo():
+        from blockgreedy.backends.tiles.solver import TileSolver
+
+        TileSolver._minimise = TileSolver.kept
 
     client.run(install, workers=[workers_of(client)[1]])
     try:
@@ -258,4 +263,4 @@ def test_an_error_on_a_worker_is_the_error_of_the_fit(client):
             with pytest.raises(ZeroDivisionError, match="on purpose"):
                 bg.solve(made("logistic", {}), cluster=client)
     finally:
-        client.restart()
+        client.run(undo, workers=[workers_of(client)[1]])
