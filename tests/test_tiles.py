@@ -162,6 +162,25 @@ def test_columns_far_from_zero_do_not_lose_the_proof(tmp_path):
             assert_same_optimum(problem, solve_on(grid, made_of, tol=1e-7)[0], 1e-7)
 
 
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2)])
+def test_the_guard_refuses_dual_points_that_break_a_constraint(grid):
+    problem = made("squared", {"fit_intercept": True})
+
+    def values(ranks):
+        solver = solver_on(ranks, problem, grid)
+        kept = solver.dual.theta
+        found = [solver.verify(solver.weights, solver.intercept)[2]]
+        solver.intercept = 0.0  # what is left of the intercept's equality must not pass because it costs nothing
+        for theta in (kept + 1e-9 * np.linalg.norm(kept), 1.01 * kept):
+            solver.dual.theta = theta
+            found.append(solver.verify(solver.weights, solver.intercept)[2])
+        return found
+
+    sound, uneven, too_long = run_in_threads(grid[0] * grid[1], values)[0]
+    assert sound > 0
+    assert uneven == too_long == -np.inf
+
+
 def test_paths_go_down_the_alphas_together():
     problem = made("logistic", {"fit_intercept": True})
     alone = bg.solve_path(problem, n_alphas=12, tol=1e-7)

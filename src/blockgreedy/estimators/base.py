@@ -101,6 +101,11 @@ class SparseLinearModel(BaseEstimator):
             **options,
         )
 
+    @property
+    def _cluster(self) -> Any:
+        """Who solves the problems together, as in ``solve``; None: this process."""
+        return None
+
     def _solve_all(
         self,
         problems: Sequence[Problem],
@@ -119,6 +124,7 @@ class SparseLinearModel(BaseEstimator):
             max_iter=self.max_iter,
             max_seconds=self.max_seconds if max_seconds is None else max_seconds,
             n_threads=self.n_threads,
+            cluster=self._cluster,
         )
 
     def _starts(self, problems: Sequence[Problem]) -> list[tuple[Array, float]] | None:

@@ -17,11 +17,9 @@ from blockgreedy.base.design import TiledDesign
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.classifiers import LogisticRegression
 from blockgreedy.estimators.dask_chunks import Chunks, by_rows, local_vector, tiles_of
-from blockgreedy.estimators.fitting import Outcome, solve_all
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.regressors import Lasso
 from blockgreedy.estimators.scoring import chosen_class, log_probabilities
-from blockgreedy.problem.problem import Problem
 
 
 class DaskModel:
@@ -50,26 +48,9 @@ class DaskModel:
             self.feature_names_in_ = np.asarray(X.feature_names, dtype=object)
         return X, y
 
-    def _solve_all(
-        self: Any,
-        problems: Sequence[Problem],
-        names: Sequence[str],
-        max_seconds: float | None = None,
-        starts: list[tuple[Array, float]] | None = None,
-    ) -> Outcome:
-        return solve_all(
-            problems,
-            names,
-            self._starts(problems) if starts is None and self.warm_start else starts,
-            title=self._title,
-            verbose=self.verbose,
-            callback=self.callback,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_seconds=self.max_seconds if max_seconds is None else max_seconds,
-            n_threads=self.n_threads,
-            cluster=self._client,
-        )
+    @property
+    def _cluster(self: Any) -> Any:
+        return self._client
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the connection to the cluster."""

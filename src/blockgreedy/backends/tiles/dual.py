@@ -42,6 +42,10 @@ class Equalities:
             return np.zeros(0)
         return self._broken(self._shard.over_rows(*(self._columns.T @ theta))) * self.norms
 
+    def are_kept(self, left: Array, norm: float) -> bool:
+        """Whether no more than rounding is left, of a θ of this norm."""
+        return bool(np.all(np.abs(left) <= _FEASIBLE * norm * self.norms))
+
     def _broken(self, products: Array) -> Array:
         """Products that pull a weight towards a side without bound."""
         return np.where(np.where(products < 0, np.isinf(self._upper), np.isinf(self._lower)), products, 0.0)

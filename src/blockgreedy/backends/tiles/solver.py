@@ -67,7 +67,7 @@ class TileSolver:
         self.dual = DualPoint(len(shard.rows))
         self.n_iter = self.n_products = self.n_gradients = 0
         self.nonzeros_touched = 0
-        self.objective = self.penalty_value = np.nan
+        self.objective = np.nan
         self._start_anew()
 
     def _find_equalities(self) -> Equalities:
@@ -87,8 +87,7 @@ class TileSolver:
         self._careful, self._damping, self._largest_change = True, tuning.FIRST_DAMPING, 1.0
         self._forced = self._always
         self._slack = np.full(self.shard.tile.n_features, -np.inf)
-        self._known = np.zeros(self.shard.tile.n_features)  # x_j·θ of the columns that were due
-        self._scanned: Array | None = None  # the θ of these products
+        self._scanned: Array | None = None  # the θ of the last scan
         self._last_decrease, self._was_truncated, self._has_failed = np.inf, True, False
 
     # -- where it stands
@@ -109,15 +108,15 @@ class TileSolver:
         """Goes to these weights of this rank's columns."""
         self.weights, self.intercept = np.array(weights), intercept
         self._start_anew()
-        self.objective, self.penalty_value = self.evaluate(self.shard.predictions(self.weights, intercept))
+        self.objective = self.evaluate(self.shard.predictions(self.weights, intercept))
 
-    def evaluate(self, predictions: Array) -> tuple[float, float]:
-        """Takes these predictions for those of the weights; objective and penalty there."""
+    def evaluate(self, predictions: Array) -> float:
+        """Takes these predictions for those of the weights; the objective there."""
         shard, support = self.shard, np.flatnonzero(self.weights)
         own = np.array([shard.penalty.value(support, self.weights[support]), len(support)])
         loss, penalty, n_support = self._move_to(predictions, own if shard.grid.row == 0 else 0 * own)
         self._n_support = int(n_support)
-        return loss + penalty, penalty
+        return loss + penalty
 
     def _move_to(self, predictions: Array, others: Array | None = None) -> list[float]:
         """The loss there, and the sums of other numbers; what sums over rows say of θ travels along."""
@@ -145,7 +144,7 @@ class TileSolver:
         self._forced, self._careful, self._effort = self._always, True, 1
         self._last_decrease, self._was_truncated, self._has_failed = np.inf, True, False
         self.dual.forget()
-        self.objective, self.penalty_value = self.evaluate(shard.rows.predictions)
+        self.objective = self.evaluate(shard.rows.predictions)
 
     # -- one outer iteration
 
@@ -302,7 +301,7 @@ class TileSolver:
             if np.any(good):
                 best = int(np.argmin(np.where(good, values, np.inf)))
                 self._accept(model, along, shift, float(steps[best]), before - float(values[best]))
-                self.objective, self.penalty_value = float(values[best]), float(penalties[best])
+                self.objective = float(values[best])
                 return before - self.objective
             if is_rounding:
                 return None
@@ -374,6 +373,8 @@ class TileSolver:
             return loss + penalty, penalty, -np.inf
         candidate.scale_to(ratio)
         left = self._equalities.left_of(theta)
+        if not self._equalities.are_kept(left, norm):
+            return loss + penalty, penalty, -np.inf
         leak = float(np.sum(np.abs(left * self.multipliers()))) + self._equalities.bounded_part(theta)
         return loss + penalty, penalty, float(shard.over_rows(candidate.value)[0]) - leak
 
