@@ -88,7 +88,7 @@ class TileSolver:
         self._forced = self._always
         self._slack = np.full(self.shard.tile.n_features, -np.inf)
         self._scanned: Array | None = None  # the θ of the last scan
-        self._last_decrease, self._was_truncated, self._has_failed = np.inf, True, False
+        self._last_decrease, self._is_slow, self._was_truncated, self._has_failed = np.inf, False, True, False
 
     # -- where it stands
 
@@ -142,7 +142,7 @@ class TileSolver:
         shard.penalty.move_to(alpha, l2)
         self._slack += shard.penalty.l1 - before  # what is known of columns still holds
         self._forced, self._careful, self._effort = self._always, True, 1
-        self._last_decrease, self._was_truncated, self._has_failed = np.inf, True, False
+        self._last_decrease, self._is_slow, self._was_truncated, self._has_failed = np.inf, False, True, False
         self.dual.forget()
         self.objective = self.evaluate(shard.rows.predictions)
 
@@ -269,8 +269,12 @@ class TileSolver:
         return Model(w, g, diagonal, penalty, product, self._kappa), columns
 
     def _minimise(self, model: Model, truncated: bool) -> None:
-        for _ in range((1 if truncated else tuning.CYCLES) * self._effort):
+        least = (1 if truncated else tuning.CYCLES) * self._effort
+        for count in range(1, 1 + max(least, tuning.SLOW_CYCLES if self._is_slow else 0)):
+            before = model.change
             model.cycle(truncated)
+            if count >= least and model.change - before >= tuning.CYCLE_SHARE * model.change:
+                break
         if truncated:
             return
         for _ in range(tuning.ENDGAME_CYCLES):
@@ -335,6 +339,7 @@ class TileSolver:
             self._effort = min(tuning.MOST_EFFORT, 2 * self._effort)
         elif decrease < 0.02 * self.objective:
             self._effort = max(1, self._effort // 2)
+        self._is_slow = decrease > tuning.SLOW_SHARE * self._last_decrease
         self._last_decrease, self._was_truncated = decrease, truncated
 
     # -- proofs

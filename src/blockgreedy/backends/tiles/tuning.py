@@ -14,6 +14,9 @@ CG_MOST_ENDGAME = 60
 CLIPPED_KEEPS = 0.25  # of what conjugate gradients gain; below, weights that change their sign are frozen at zero
 MOST_FREEZES = 2
 CYCLES, MOST_EFFORT = 2, 4
+# Where the objective fell by more than SLOW_SHARE of the fall before, iterations converge slowly: the next model is
+# solved until a cycle gains less than CYCLE_SHARE of all. Dorothea at alpha_max/1000: 12-15 iterations become 10-12.
+SLOW_SHARE, CYCLE_SHARE, SLOW_CYCLES = 0.3, 0.07, 6
 ENDGAME, ENDGAME_CYCLES = 0.3, 24  # a promise below this part of the gap asked for: the model is solved to prove it
 FIRST_KAPPA, KAPPA_MARGIN, KAPPA_FADE = 2.0, 1.1, 0.7  # proximal steps: curvature over the diagonal
 
