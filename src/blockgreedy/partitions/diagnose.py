@@ -194,7 +194,7 @@ def diagnose(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Diagnosis:
-    """Compute rho_block, epsilon, safe P and step scale, and how even partitions of the columns of X are, with advice.
+    """Compute rho_block, epsilon, the safe P and step scale, and the balance of partitions of the columns of X.
 
     Parameters
     ----------
