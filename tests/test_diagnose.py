@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import blockgreedy as bg
 from blockgreedy.partitions.duplicates import find_duplicates
 from blockgreedy.partitions.partition import KINDS
-from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter
+from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter, safe_step_scale
 from command_line import run
 
 
@@ -87,6 +87,7 @@ def test_diagnosis_holds_what_its_parts_say(text_data):
         assert one.epsilon_upper.value == epsilon(4, 8, rho.upper.value)
         assert one.safe_blocks_per_iter.value == max_safe_blocks_per_iter(8, rho.upper.value)
         assert one.most_blocks_per_iter.value == max_safe_blocks_per_iter(8, rho.lower.value)
+        assert one.safe_step_scale.value == safe_step_scale(4, 8, rho.upper.value)
         loads, mass = partition.nonzeros(text_data.X), partition.mass(text_data.X, text_data.y)
         assert one.load_balance.value == pytest.approx(loads.max() / loads.mean())
         assert one.mass_balance.value == pytest.approx(mass.max() / mass.mean())
@@ -106,6 +107,9 @@ def test_sampled_bounds_give_a_likely_safe_number_besides_the_proven_one(text_da
     one = bg.diagnose(text_data.X, partition, budget=2e4)["random"]
     assert one.likely_safe_blocks_per_iter.kind == "estimate"
     assert one.safe_blocks_per_iter.kind == "certified"
+    assert one.likely_safe_step_scale.kind == "estimate"
+    assert one.likely_safe_step_scale.value >= one.safe_step_scale.value
+    assert one.safe_step_scale.kind == "certified"
     assert bg.diagnose(text_data.X, partition)["random"].likely_safe_blocks_per_iter is None
 
 
@@ -114,6 +118,7 @@ def test_advice_tells_safe_from_unsafe_settings():
     advice = " ".join(bg.diagnose(copies, bg.Partition(np.arange(4), 4)).advice)
     assert "epsilon is at least 3" in advice
     assert "Proven safe: 1; beyond 1 nothing is promised" in advice
+    assert "step_scale=0.25 is safe with 4" in advice
     assert "3 columns repeat an earlier one up to sign and scale (e.g. 0 and 1, 0 and 2, 0 and 3)" in advice
     advice = bg.diagnose(np.eye(4), bg.Partition(np.arange(4), 4)).advice
     assert advice == ("given: update='add' is safe with 4 blocks per iteration (epsilon at most 0).",)
@@ -177,6 +182,11 @@ def test_table_has_all_kinds_side_by_side_and_fits(text_npz, width):
     for name in ("search", "rows", "proposition 1", "row sum", "eigenvalue"):
         assert any(line.startswith(f"rho_block, {name}") for line in lines)
     assert any(line.startswith("safe P, proven") for line in lines)
+    scale, limit = (
+        next(line.split()[-1] for line in lines if line.startswith(name))
+        for name in ("best step scale, proven", "safe step scales, proven")
+    )
+    assert float(limit) == pytest.approx(2 * float(scale), rel=1e-3)
     assert "…" in next(line for line in lines if line.startswith("epsilon"))
 
 
@@ -184,6 +194,7 @@ def test_estimates_are_marked_in_the_table(text_npz):
     output = diagnose(text_npz, "--blocks", 8, "--kinds", "random", "--budget", 2e4).stdout
     assert "~ ≤" in next(line for line in output.splitlines() if line.startswith("rho_block, row sum"))
     assert any(line.startswith("safe P, by estimate") for line in output.splitlines())
+    assert any(line.startswith("best step scale, by estimate") for line in output.splitlines())
 
 
 def test_centred_columns_have_no_bound_by_rows(text_npz):

@@ -136,6 +136,8 @@ def test_the_theory_page_shows_the_numbers_that_come_out():
     assert bg.theory.epsilon(8, 32, 1.4) == pytest.approx(7 * 0.4 / 31)
     assert "max_safe_blocks_per_iter(32, rho))  # 32" in code
     assert bg.theory.max_safe_blocks_per_iter(32, 1.4) == 32
+    assert "safe_step_scale(32, 32, 4.0))  # 0.25:" in code
+    assert bg.theory.safe_step_scale(32, 32, 4.0) == 0.25
 
 
 @pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
@@ -267,6 +269,7 @@ SHOWN = PUBLIC | {
     for thing in (
         *(bg.data.fetch, bg.data.PublicSet, bg.data.Summary, BlockDiagnosis),
         *(bg.theory.Bound, bg.theory.RhoBlock, bg.theory.rho_block, bg.theory.rate_bound),
+        *(bg.theory.safe_step_scale, bg.theory.step_scale_limit),
         *(quality.Quality, quality.measure, cross_validation.CrossValidation),
     )
 }

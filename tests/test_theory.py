@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 import blockgreedy as bg
 from blockgreedy import _core
 from blockgreedy.partitions.spectrum import UnitColumns, best_of_blocks
-from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter, rate_bound, rho_block, spectral_radius
+from blockgreedy.partitions.theory import (
+    epsilon,
+    max_safe_blocks_per_iter,
+    rate_bound,
+    rho_block,
+    safe_step_scale,
+    spectral_radius,
+    step_scale_limit,
+)
 from blockgreedy.problem.columns import as_columns
 from blockgreedy.problem.passes import core_matrix
 
@@ -297,6 +305,28 @@ def test_rate_bound_is_theorem_1_and_its_corollary():
     assert rate_bound(7, 5, 5, 2.0, radius=2.0) == math.inf
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 60), st.floats(1, 80), st.data())
+def test_the_safe_step_scale_has_the_best_rate_and_the_limit_ends_it(n_blocks, rho, data):
+    P = data.draw(st.integers(1, n_blocks))
+    best, limit = safe_step_scale(P, n_blocks, rho), step_scale_limit(P, n_blocks, rho)
+
+    def rate(scale):
+        return rate_bound(7, P, n_blocks, rho, radius=2.0, smoothness=0.25, step_scale=scale)
+
+    assert rate(best) == pytest.approx(2 * 0.25 * (1 + epsilon(P, n_blocks, rho)) * n_blocks * 4 / (P * 7))
+    for scale in np.linspace(0.01, 0.99, 21) * limit:
+        assert rate(best) * (1 - 1e-12) <= rate(scale) < math.inf
+    assert rate(limit * 1.001) == math.inf
+    assert rate(1.0) == rate_bound(7, P, n_blocks, rho, radius=2.0, smoothness=0.25)
+
+
+def test_one_block_needs_no_shorter_step_and_copies_in_all_blocks_need_one_of_1_over_p():
+    assert safe_step_scale(1, 9, 9.0) == safe_step_scale(1, 1, 1.0) == 1
+    for P in range(1, 9):
+        assert safe_step_scale(P, 8, 8.0) == pytest.approx(1 / P)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -306,6 +336,8 @@ def test_rate_bound_is_theorem_1_and_its_corollary():
         (lambda: epsilon(1, 2, math.nan), r"rho=nan must be a number of at least 1"),
         (lambda: rate_bound(0, 1, 2, 1.0, radius=1), r"n_iter=0 must be a whole number of at least 1"),
         (lambda: rate_bound(1, 1, 2, 1.0, radius=-1), r"radius=-1 must be a number of at least 0"),
+        (lambda: rate_bound(1, 1, 2, 1.0, radius=1, step_scale=0), r"step_scale=0 must be above 0"),
+        (lambda: safe_step_scale(3, 2, 1.5), r"blocks_per_iter=3 must be a whole number from 1 to 2"),
         (lambda: rho_block(np.eye(3), bg.Partition(np.arange(2), 2)), "X has 3 features, the partition has 2"),
         (
             lambda: rho_block(np.eye(2), bg.Partition(np.arange(2), 2), budget=-1),

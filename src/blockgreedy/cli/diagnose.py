@@ -62,9 +62,9 @@ def diagnose(options: DiagnoseOptions) -> None:
 
     This is for the methods of fit other than auto. Several kinds of partition are compared: rho_block, a measure of
     how correlated features of different blocks are; epsilon, which must be below 1 for a guarantee that
-    fit --update add converges; the safe number P of blocks per iteration; the balance of the blocks; and duplicate
-    columns in different blocks. Written advice follows. Columns are scaled to norm 1 first. Numbers are proven
-    bounds; those marked ~ are estimates from a sample of the columns.
+    fit --update add converges; the safe number P of blocks per iteration; the scales of steps that are safe with the
+    P asked for; the balance of the blocks; and duplicate columns in different blocks. Written advice follows. Columns
+    are scaled to norm 1 first. Numbers are proven bounds; those marked ~ are estimates from a sample of the columns.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 
@@ -159,6 +159,12 @@ def _rows(partitions: list[BlockDiagnosis]) -> dict[str, list[str]]:
     if any(likely):
         rows["safe P, by estimate"] = ["" if bound is None else f"~ {bound.value:,.0f}" for bound in likely]
     rows["P without guarantee"] = [f"> {found.most_blocks_per_iter.value:,.0f}" for found in partitions]
+    scales = [found.safe_step_scale.value for found in partitions]
+    rows["best step scale, proven"] = [f"{scale:.4g}" for scale in scales]
+    guesses = [found.likely_safe_step_scale for found in partitions]
+    if any(guesses):
+        rows["best step scale, by estimate"] = ["" if bound is None else f"~ {bound.value:.4g}" for bound in guesses]
+    rows["safe step scales, proven"] = [f"< {2 * scale:.4g}" for scale in scales]
     rows["nonzeros, max/mean"] = [f"{found.load_balance.value:.3f}" for found in partitions]
     masses = [found.mass_balance for found in partitions]
     rows["gradient mass, max/mean"] = ["" if mass is None else f"{mass.value:.3f}" for mass in masses]

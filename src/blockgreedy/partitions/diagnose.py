@@ -14,7 +14,7 @@ from blockgreedy.partitions.bounds import Bound, RhoBlock
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.partitions.spectrum import UnitColumns
-from blockgreedy.partitions.theory import BUDGET, epsilon, max_safe_blocks_per_iter, rho_block
+from blockgreedy.partitions.theory import BUDGET, epsilon, max_safe_blocks_per_iter, rho_block, safe_step_scale
 from blockgreedy.problem.columns import as_columns
 
 _UNEVEN_LOAD, _UNEVEN_MASS = 1.5, 3.0  # max/mean from which a sentence is due
@@ -70,6 +70,16 @@ class BlockDiagnosis:
         """The same from a sample of the columns: no proof. None where the bounds are all certified."""
         return None if self.rho.estimate is None else self._safe(self.rho.estimate, "lower")
 
+    @property
+    def safe_step_scale(self) -> Bound:
+        """The scale of added steps with the best guarantee at P; every scale below twice of it is safe."""
+        return self._scale(self.rho.upper)
+
+    @property
+    def likely_safe_step_scale(self) -> Bound | None:
+        """The same from a sample of the columns: no proof. None where the bounds are all certified."""
+        return None if self.rho.estimate is None else self._scale(self.rho.estimate)
+
     def _epsilon(self, rho: Bound, side: Any) -> Bound:
         value = epsilon(self.blocks_per_iter, self.partition.n_blocks, rho.value)
         how = f"(P−1)(rho_block−1)/(B−1) with P={self.blocks_per_iter} and rho_block {rho}"
@@ -80,6 +90,11 @@ class BlockDiagnosis:
         how = f"largest P with epsilon < 1, rho_block {rho}"
         return Bound("blocks_per_iter", value, "exact" if rho.side == "exact" else side, rho.kind, how)
 
+    def _scale(self, rho: Bound) -> Bound:
+        value = safe_step_scale(self.blocks_per_iter, self.partition.n_blocks, rho.value)
+        how = f"1/(1+epsilon) with P={self.blocks_per_iter} and rho_block {rho}"
+        return Bound("step_scale", value, "exact" if rho.side == "exact" else "lower", rho.kind, how)
+
     def to_dict(self) -> dict[str, Any]:
         numbers = {
             "epsilon_lower": self.epsilon_lower,
@@ -87,6 +102,8 @@ class BlockDiagnosis:
             "safe_blocks_per_iter": self.safe_blocks_per_iter,
             "most_blocks_per_iter": self.most_blocks_per_iter,
             "likely_safe_blocks_per_iter": self.likely_safe_blocks_per_iter,
+            "safe_step_scale": self.safe_step_scale,
+            "likely_safe_step_scale": self.likely_safe_step_scale,
             "load_balance": self.load_balance,
             "mass_balance": self.mass_balance,
         }
@@ -177,7 +194,7 @@ def diagnose(
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Diagnosis:
-    """Compute rho_block, epsilon, the safe P and the balance of partitions of the columns of X, with advice.
+    """Compute rho_block, epsilon, the safe P and step scale, and the balance of partitions of the columns of X.
 
     Parameters
     ----------
@@ -284,7 +301,8 @@ def _advice_on_steps(d: Diagnosis) -> list[str]:
             state = f"is at least {least:.3g}" if least >= 1 else f"lies between {least:.3g} and {most:.3g}"
             said.append(
                 f"{name}: with {P} blocks per iteration epsilon {state}; below 1 update='add' would be safe. "
-                f"{_how_many(found)} Or take update='joint' or 'sweep', which never raise the objective."
+                f"{_how_many(found)} Or shorten the steps: step_scale={found.safe_step_scale.value:.3g} is safe with "
+                f"{P}. Or take update='joint' or 'sweep', which never raise the objective."
             )
     tightest = sorted(d.partitions.items(), key=lambda item: item[1].rho.upper.value)
     if len(tightest) > 1 and tightest[0][1].rho.upper.value < 0.99 * min(f.rho.lower.value for _, f in tightest[1:]):

@@ -1,4 +1,4 @@
-"""The paper's theory as numbers: bounds on rho_block, epsilon, the safe P, the rate of Theorem 1.
+"""The paper's theory as numbers: bounds on rho_block, epsilon, the safe P, the safe step, the rate of Theorem 1.
 
 Every number is marked as ``certified`` (proven, rounding errors included) or ``estimate`` (from a sample of the
 columns), and as an upper or a lower bound. docs/theory.md explains how to use them.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from blockgreedy import _core
 from blockgreedy.base.names import GREEDY_RULES, GreedyRule
-from blockgreedy.base.validate import at_least, number, one_of, seed_of, shown, whole
+from blockgreedy.base.validate import above_zero, at_least, number, one_of, seed_of, shown, whole
 from blockgreedy.partitions.bounds import Bound, RhoBlock
 from blockgreedy.partitions.partition import Partition, as_target
 from blockgreedy.partitions.spectrum import (
@@ -38,7 +38,9 @@ __all__ = [
     "norm_ratio",
     "rate_bound",
     "rho_block",
+    "safe_step_scale",
     "spectral_radius",
+    "step_scale_limit",
 ]
 
 Array = NDArray[np.float64]
@@ -241,6 +243,36 @@ def max_safe_blocks_per_iter(n_blocks: int, rho: float) -> int:
     return P
 
 
+def safe_step_scale(blocks_per_iter: int, n_blocks: int, rho: float) -> float:
+    """1/(1+epsilon), the scale of added steps with the best guarantee, for any P and any rho_block.
+
+    ``update="add"`` with ``step_scale=s`` divides the curvature β of every feature by s: the step η_b of the feature
+    that block b accepts minimises g·η + β/(2s)·η² + r(w+η), where g is its gradient and r its penalty. From an upper
+    bound on rho_block the scale is safe, but larger ones may be safe too.
+
+    Notes
+    -----
+    Before it asks what η is, the proof of Theorem 1 says of columns of norm 1, for any steps and any epsilon,
+
+        E f(w′) − f(w) ≤ (P/B)·Σ_b [g_b·η_b + (β/2)(1+epsilon)·η_b² + r(w_b+η_b) − r(w_b)].
+
+    With s = 1/(1+epsilon) the steps minimise this very bound, block by block, and it is at most 0 because η = 0 makes
+    it 0. For other s, the minimiser has g_b + β·η_b/s + ν_b = 0 with a subgradient ν_b of r at w_b+η_b, so that
+    r(w_b+η_b) − r(w_b) ≤ ν_b·η_b = −g_b·η_b − β·η_b²/s, and
+
+        E f(w′) − f(w) ≤ −(P·β/B)·(1/s − (1+epsilon)/2)·Σ_b η_b²,
+
+    which is below 0 for 0 < s < 2/(1+epsilon) as long as a block moves (``step_scale_limit``). s = 1 is the paper's
+    inequality, with its condition epsilon < 1.
+    """
+    return 1 / (1 + epsilon(blocks_per_iter, n_blocks, rho))
+
+
+def step_scale_limit(blocks_per_iter: int, n_blocks: int, rho: float) -> float:
+    """2/(1+epsilon): added steps of any smaller scale lower the objective in expectation; see ``safe_step_scale``."""
+    return 2 * safe_step_scale(blocks_per_iter, n_blocks, rho)
+
+
 def rate_bound(
     n_iter: int,
     blocks_per_iter: int,
@@ -249,6 +281,7 @@ def rate_bound(
     *,
     radius: float,
     smoothness: float = 1.0,
+    step_scale: float = 1.0,
     greedy_rule: GreedyRule = "gain",
     norm_ratio: float | None = None,
 ) -> float:
@@ -256,7 +289,8 @@ def rate_bound(
 
     The theorem covers ``update="add"`` with one feature per block and alpha = 0; for alpha > 0 the paper refers to a
     supplement, which gives no constant. For P = B it is the corollary, 2·β·R₁²/((2−rho)·k), and holds for the
-    iterates themselves.
+    iterates themselves. With a step scale s, s·(2−(1+epsilon)·s) takes the place of 1−epsilon. It is largest for
+    s = 1/(1+epsilon), ``safe_step_scale``: the bound is then 2·β·(1+epsilon)·B·R₁²/(P·k), for any epsilon.
 
     Parameters
     ----------
@@ -265,11 +299,14 @@ def rate_bound(
     rho : float
         rho_block, or an upper bound on it.
     radius : float
-        R₁, at least ‖v_k − v*‖₁ for every iterate, of the weights v_j = ‖x_j‖·w_j that columns of norm 1 have.
+        R₁, at least ‖v_k − v*‖₁ for the start and every iterate, of the weights v_j = ‖x_j‖·w_j that columns of norm
+        1 have. The proof needs less: the L1 norm within each block and the L2 norm of these, up to √B times smaller.
     smoothness : float, default 1.0
         β, the largest second derivative of the objective's smooth part along a unit column. For ``Problem``, whose
-        loss is a mean, pass ``problem.loss.curvature_bound / problem.n_samples``. The paper writes sup ℓ″ (1 squared,
-        1/4 logistic, 2 squared hinge, 1 Huber): true for a mean too, but n times what is needed.
+        loss is a mean, pass ``problem.loss.curvature_bound / problem.n_samples``. The paper's objective is a mean
+        too, but its β is sup ℓ″ (1 squared, 1/4 logistic, 2 squared hinge, 1 Huber), n times what is needed.
+    step_scale : float, default 1.0
+        s, see ``safe_step_scale``. The bound is inf unless s is below ``step_scale_limit``.
     greedy_rule : {"gain", "step"}, default "gain"
         How the run chose the feature of a block. The paper has columns of norm 1, where both rules choose the same.
         "gain" does not change when columns are scaled, so it is covered for any norms. "step" takes the largest step,
@@ -279,6 +316,10 @@ def rate_bound(
 
     Notes
     -----
+    The recurrence: at alpha = 0 the steps are η = −s·g/β, so an iteration is worth s·(2−(1+epsilon)·s)·P/(2·β·B) by
+    the sum of the blocks' largest squared gradients (``safe_step_scale``), which by convexity is at least
+    (f(w)−f(w*))²/R₁². So 1/E(error) grows by at least 1/(bound at k = 1) in each iteration, from more than 0.
+
     Why norm_ratio²: let m ≤ ‖x_j‖ ≤ M in a block and s its largest |step| = |g_j|/(β‖x_j‖²). No gradient |g_j|/‖x_j‖
     of the block exceeds β·M·s, and the step taken is worth at least β·m²·s²/2. That is (m/M)² times what the proof of
     the theorem has for the largest gradient, (β·M·s)²/(2β); the rest of the proof stays as it is.
@@ -295,9 +336,9 @@ def rate_bound(
             )
         ratio = at_least("norm_ratio", norm_ratio, 1)
         factor = ratio * ratio  # unlike a power, this overflows to inf
-    if excess >= 1:
-        return math.inf
-    return factor * 2 * beta * B * R * R / ((1 - excess) * P * k)
+    s = above_zero("step_scale", step_scale)
+    progress = s * (2 - (1 + excess) * s)  # 1 − epsilon for s = 1
+    return math.inf if progress <= 0 else factor * 2 * beta * B * R * R / (progress * P * k)
 
 
 def norm_ratio(X: Any, partition: Partition) -> float:
