@@ -319,7 +319,7 @@ class Scan {
   ThreadTeam& team_;
   double inverse_n_;
   double curvature_bound_;  // beta, over the step scale
-  double smallest_l1_;  // n times the l1 below which no gradient moves a feature from zero, less rounding
+  double smallest_l1_;      // n times the l1 below which no gradient moves a feature from zero, less rounding
   double gain_per_nonzero_ = infinity;
   Curvatures<View> curvatures_;
   bool everything_, storage_order_;
