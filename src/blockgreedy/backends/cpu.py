@@ -50,4 +50,5 @@ def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOpti
         options.sweeps,
         options.seed,
         options.step_scale,
+        options.asynchronous,
     )

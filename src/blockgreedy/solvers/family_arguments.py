@@ -43,6 +43,11 @@ class FamilyArguments(TypedDict, total=False):
     atomic : bool, default False
         Add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results are then
         not bitwise repeatable.
+    asynchronous : bool, default False
+        Threads do not wait for each other, as in the paper's code ("add" and "line-search" only): each scans a block
+        while the others change the predictions, adds its steps with atomic operations and takes the next block. P
+        block updates count as one iteration, and at most P threads work. Results are not bitwise repeatable, except
+        with ``n_threads=1``, which takes one block after the other.
     inner_tol : float, default 1e-3
         "line-search", "sweep" and "joint" stop refining when a change is below inner_tol times the first change.
     max_sweeps : int, optional
@@ -61,6 +66,7 @@ class FamilyArguments(TypedDict, total=False):
     greedy_rule: GreedyRule
     scan: ScanMode
     atomic: bool
+    asynchronous: bool
     inner_tol: float
     max_sweeps: int | None
     on_divergence: OnDivergence

@@ -47,6 +47,7 @@ class FamilyOptions:
     max_sweeps: int | None = None  # 1 for joint, 10 for sweep
     seed: int = 0
     step_scale: float = 1.0  # of update="add": curvatures are divided by it
+    asynchronous: bool = False
 
     def __post_init__(self) -> None:
         whole("per_block", self.per_block, 1)
@@ -57,9 +58,10 @@ class FamilyOptions:
         one_of("greedy_rule", self.greedy_rule, GREEDY_RULES)
         one_of("scan", self.scan, SCAN_MODES)
         above_zero("inner_tol", self.inner_tol)
-        object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
-        if self.atomic and self.update not in ("add", "line-search"):
-            raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
+        for name in ("atomic", "asynchronous"):
+            object.__setattr__(self, name, flag(name, getattr(self, name)))  # the core takes Python's own
+            if getattr(self, name) and self.update not in ("add", "line-search"):
+                raise ValueError(f"{name}=True needs update='add' or 'line-search', not {self.update!r}")
         object.__setattr__(self, "step_scale", number("step_scale", checked_scale(self.step_scale, self.update)))
 
     @property
