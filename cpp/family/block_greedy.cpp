@@ -4,8 +4,7 @@
 #include <numeric>
 
 #include "base/random.hpp"
-#include "family/scan.hpp"
-#include "family/updates.hpp"
+#include "family/asynchronous.hpp"
 
 namespace blockgreedy {
 
@@ -20,7 +19,8 @@ class Solver final : public BlockGreedy {
         team_(team),
         random_(options.seed),
         scan_(view, problem, options, block_of, state, team),
-        updates_(view, problem, options, state, team) {
+        updates_(view, problem, options, state, team),
+        asynchronous_(view, options, scan_, updates_, state, counters, team) {
     state.resize(view.n_rows, view.n_cols);
     updates_.rebuild();
     if (options.blocks_per_iter == options.n_blocks) {
@@ -30,6 +30,7 @@ class Solver final : public BlockGreedy {
   }
 
   std::int64_t run(std::int64_t n_iter, double max_seconds) override {
+    if (options_.asynchronous) return run_asynchronously(n_iter, max_seconds);
     // Reading the clock costs as much as a tenth of an SCD step: it is read once per thousand nonzeros or so.
     constexpr std::int64_t work_between_polls = 1 << 14;
     const double deadline = seconds_now() + max_seconds;
@@ -81,6 +82,15 @@ class Solver final : public BlockGreedy {
   }
 
  private:
+  std::int64_t run_asynchronously(std::int64_t n_iter, double max_seconds) {
+    const std::int64_t round = (options_.n_blocks - 1) / options_.blocks_per_iter + 1;
+    const auto next_selection = [&]() -> const std::vector<std::int32_t>& {
+      select();
+      return selected_;
+    };
+    return asynchronous_.run(n_iter, max_seconds, 10 * round, next_selection, accepted);
+  }
+
   void select() {
     if (options_.blocks_per_iter == options_.n_blocks) return;
     if (options_.blocks_per_iter > 1) {
@@ -110,6 +120,7 @@ class Solver final : public BlockGreedy {
   SubsetSampler sampler_;
   Scan<View> scan_;
   Updates<View> updates_;
+  Asynchronous<View> asynchronous_;
   std::vector<std::int32_t> selected_;
   std::vector<Proposal> proposals_;
   std::array<std::int32_t, 16> ahead_{};

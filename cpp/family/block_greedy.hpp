@@ -24,6 +24,8 @@ struct BlockGreedyOptions {
   double inner_tol = 1e-3;  // refinement ends when a change is below this part of the first
   std::int64_t max_sweeps = 10;
   std::uint64_t seed = 0;
+  double step_scale = 1;      // of UpdateRule::add: curvatures are divided by it
+  bool asynchronous = false;  // threads do not wait for each other (asynchronous.hpp); only added steps
 };
 
 // A proposed move of one feature: from w to `target`. `grad` and `curvature` are those of the smooth part.
@@ -41,6 +43,9 @@ struct Counters {
   std::int64_t n_iter = 0;
   std::int64_t nonzeros_touched = 0;   // scanned by propose
   std::int64_t critical_nonzeros = 0;  // the heaviest selected block of each iteration: what P threads wait for
+  // Of the asynchronous mode: block updates that moved a weight, and by how many of other threads they were overtaken
+  // between their scan and their step.
+  std::int64_t moves = 0, staleness = 0, most_stale = 0;
 };
 
 class BlockGreedy {

@@ -12,6 +12,7 @@
 
 #include "family/block_greedy.hpp"
 #include "family/blocks.hpp"
+#include "family/shared_state.hpp"
 
 namespace blockgreedy {
 
@@ -27,11 +28,11 @@ class Scan {
         state_(state),
         team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-        curvature_bound_(problem.loss.traits().curvature_bound),
+        curvature_bound_(problem.loss.traits().curvature_bound / options.step_scale),
         smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
-        curvatures_(view, problem.loss.traits().curvature_bound * inverse_n_, team),
+        curvatures_(view, curvature_bound_ * inverse_n_, team),
         everything_(options.blocks_per_iter == options.n_blocks),
-        storage_order_(everything_ && options.scan == ScanMode::slices &&
+        storage_order_(everything_ && options.scan == ScanMode::slices && !options.asynchronous &&
                        options.n_blocks <= std::max<std::int64_t>(1024, view.n_cols / 16)),
         blocks_(block_of, view.n_cols, options.n_blocks, !storage_order_) {
     keep_block_nonzeros();
@@ -91,6 +92,24 @@ class Scan {
         options_.greedy_rule == GreedyRule::gain ? coordinate.gain(w, z, grad, curvature) : std::fabs(z - w);
     return {score, z, grad, curvature, static_cast<std::int32_t>(j)};
   }
+
+  // The best of block b, by one of several threads that change the state meanwhile: `list` has room for per_block.
+  // Weights of the block must be the caller's alone. `derivs` is a copy of the caller's own; null reads those of the
+  // state, each entry by an atomic load.
+  void best_of_shared(std::int64_t b, const double* derivs, Proposal* list) const {
+    std::fill(list, list + options_.per_block, Proposal{});
+    propose_run(
+        blocks_.order(), blocks_.start(b), blocks_.start(b + 1), [&](std::int64_t) { return list; },
+        [&](const std::int32_t* columns, std::int64_t first, std::int64_t count, double* out) {
+          if (derivs) {
+            kernels().of(view_).dots(view_, columns, first, count, derivs, out);
+          } else {
+            for (std::int64_t k = 0; k < count; ++k) out[k] = live_dot(columns ? columns[first + k] : first + k);
+          }
+        });
+  }
+
+  std::int64_t nonzeros_of(std::int64_t b) const { return block_nonzeros(b); }
 
   double gradient(std::int64_t j) const { return inverse_n_ * column_dot(view_, j, state_.derivs.data()); }
 
@@ -157,16 +176,49 @@ class Scan {
     list[at] = proposal;
   }
 
+  // x_j·derivs of derivatives that other threads may store at any time. Four sums, since an addition waits for the
+  // one before.
+  double live_dot(std::int64_t j) const {
+    double a = 0, b = 0, c = 0, d = 0;
+    if constexpr (requires { view_.indices; }) {
+      const double* r = state_.derivs.data();
+      const auto term = [&](std::int64_t k) {
+        return static_cast<double>(view_.data[k]) * load_shared(r[view_.indices[k]]);
+      };
+      std::int64_t k = view_.start(j);
+      const std::int64_t end = view_.start(j + 1);
+      for (; k + 4 <= end; k += 4) {
+        a += term(k);
+        b += term(k + 1);
+        c += term(k + 2);
+        d += term(k + 3);
+      }
+      for (; k < end; ++k) a += term(k);
+    } else {
+      view_.for_each_nonzero(j, [&](std::int32_t i, double x) { a += x * load_shared(state_.derivs[i]); });
+    }
+    return (a + b) + (c + d);
+  }
+
   // Proposes for positions first..last and hands every proposal that moves to list_of(j). Most features stay
   // at zero: they are passed over 64 at a time.
   template <class ListOf>
   BLOCKGREEDY_INLINE void propose_run(const std::int32_t* columns, std::int64_t first, std::int64_t last,
                                       ListOf list_of) const {
+    propose_run(columns, first, last, list_of,
+                [&](const std::int32_t* of, std::int64_t at, std::int64_t count, double* out) {
+                  kernels().of(view_).dots(view_, of, at, count, state_.derivs.data(), out);
+                });
+  }
+
+  template <class ListOf, class Dots>
+  BLOCKGREEDY_INLINE void propose_run(const std::int32_t* columns, std::int64_t first, std::int64_t last,
+                                      ListOf list_of, Dots dots) const {
     std::array<double, 64> products;
     for (std::int64_t at = first, end; at < last; at = end) {
       end = columns ? at + 64 : (at / 64 + 1) * 64;  // storage order keeps in step with the words of support
       if (end > last) end = last;
-      kernels().of(view_).dots(view_, columns, at, end - at, state_.derivs.data(), products.data());
+      dots(columns, at, end - at, products.data());
       std::uint64_t may_move = kernels().above(products.data(), end - at, smallest_l1_);
       may_move |= support_bits(columns, at, end - at);
       for (; may_move != 0; may_move &= may_move - 1) {
@@ -183,7 +235,7 @@ class Scan {
 
   BLOCKGREEDY_INLINE std::uint64_t support_bits(const std::int32_t* columns, std::int64_t at, std::int64_t n) const {
     if (!columns) {
-      const std::uint64_t word = state_.support[at / 64] >> (at % 64);
+      const std::uint64_t word = load_shared(state_.support[at / 64]) >> (at % 64);
       return n < 64 ? word & ((std::uint64_t{1} << n) - 1) : word;
     }
     std::uint64_t bits = 0;
@@ -318,8 +370,8 @@ class Scan {
   const State& state_;
   ThreadTeam& team_;
   double inverse_n_;
-  double curvature_bound_;
-  double smallest_l1_;  // n times the l1 below which no gradient moves a feature from zero, less rounding
+  double curvature_bound_;  // beta, over the step scale
+  double smallest_l1_;      // n times the l1 below which no gradient moves a feature from zero, less rounding
   double gain_per_nonzero_ = infinity;
   Curvatures<View> curvatures_;
   bool everything_, storage_order_;

@@ -1,8 +1,9 @@
 #include "family/updates.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+
+#include "family/shared_state.hpp"
 
 namespace blockgreedy {
 
@@ -79,13 +80,13 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
   const auto derivs = kernels().of(problem_.loss).derivs;
   const auto flush = [&] {
     derivs(y, t, filled, problem_.loss.delta, d);
-    for (int k = 0; k < filled; ++k) state_.derivs[rows[k]] = d[k];
+    for (int k = 0; k < filled; ++k) store_shared(state_.derivs[rows[k]], d[k]);
     filled = 0;
   };
   view_.for_each_nonzero(j, [&](std::int32_t i, double) {
     rows[filled] = i;
     y[filled] = problem_.y[i];
-    t[filled] = state_.Xw[i];
+    t[filled] = load_shared(state_.Xw[i]);
     if (++filled == capacity) flush();
   });
   if (filled > 0) flush();
@@ -107,6 +108,11 @@ void Updates<View>::rebuild() {
     const double w = state_.weight(j);
     if (w != 0) add_column(j, w);
   }
+  refresh();
+}
+
+template <class View>
+void Updates<View>::refresh() {
   for (std::int64_t slice = 0; slice < slices_.count(); ++slice) refresh_slice(slice);
 }
 
@@ -160,11 +166,13 @@ template <class View>
 void Updates<View>::add_atomically(const std::vector<Proposal>& accepted) {
   team_.for_all(static_cast<std::int64_t>(accepted.size()), [&](std::int64_t s, int) {
     const Proposal& proposal = accepted[s];
-    const double step = proposal.target - state_.weight(proposal.feature);
-    view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double x) {
-      std::atomic_ref<double>(state_.Xw[i]).fetch_add(step * x, std::memory_order_relaxed);
-    });
+    add_column_shared(proposal.feature, proposal.target - state_.weight(proposal.feature));
   });
+}
+
+template <class View>
+void Updates<View>::add_column_shared(std::int64_t j, double step) {
+  view_.for_each_nonzero(j, [&](std::int32_t i, double x) { add_shared(state_.Xw[i], step * x); });
 }
 
 // The paper's Implementation section: every accepted coordinate by itself, the others frozen.
@@ -195,7 +203,7 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
   std::int64_t k = 0;
   view_.for_each_nonzero(j, [&](std::int32_t i, double value) {
     y[k] = problem_.y[i];
-    start[k] = state_.Xw[i];
+    start[k] = load_shared(state_.Xw[i]);
     x[k++] = value;
   });
   const DenseView<double> column{n, 1, x};

@@ -16,6 +16,14 @@ class Updates {
   void apply(std::vector<Proposal>& accepted);
   // Xw and derivs anew from w.
   void rebuild();
+  // derivs anew from Xw.
+  void refresh();
+
+  // For threads that do not wait for each other: every number that rows share is read and written atomically.
+  double refined_target(const Proposal& proposal,
+                        double* buffer) const;  // buffer: 5 numbers for each of its nonzeros
+  void add_column_shared(std::int64_t j, double step);
+  void refresh_rows_of(std::int64_t j);
 
  private:
   void line_search(std::vector<Proposal>& accepted);
@@ -23,14 +31,12 @@ class Updates {
   void joint(std::vector<Proposal>& accepted);
   void absorb_Xd(const std::vector<Proposal>& accepted);
 
-  double refined_target(const Proposal& proposal, double* buffer) const;
   void move_to_targets(const std::vector<Proposal>& accepted);
   void add_atomically(const std::vector<Proposal>& accepted);
   bool touches_all_rows(std::int64_t nonzeros) const;
   template <class Change>
   void refresh_all_rows(std::int64_t work, Change change);
   void add_column(std::int64_t j, double step);
-  void refresh_rows_of(std::int64_t j);
   void refresh_slice(std::int64_t slice);
   std::int64_t count_nonzeros(const std::vector<Proposal>& accepted) const;
 
