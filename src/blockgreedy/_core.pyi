@@ -75,7 +75,7 @@ class CoreProblem:
 class BlockGreedy:
     """Algorithm 1; see cpp/family/block_greedy.hpp."""
 
-    def __init__(self, problem: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int, step_scale: float) -> None: ...
+    def __init__(self, problem: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int, step_scale: float, asynchronous: bool) -> None: ...
 
     def run(self, n_iter: int, max_seconds: float) -> tuple[int, bool]: ...
 
@@ -113,6 +113,15 @@ class BlockGreedy:
 
     @property
     def critical_nonzeros(self) -> int: ...
+
+    @property
+    def moves(self) -> int: ...
+
+    @property
+    def staleness(self) -> int: ...
+
+    @property
+    def most_stale(self) -> int: ...
 
 class FoldPaths:
     """Folds side by side; see cpp/folds/fold_paths.hpp."""
