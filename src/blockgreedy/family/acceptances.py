@@ -70,7 +70,8 @@ def _best_places(score: Array, blocks: NDArray[np.int32], per_block: int) -> NDA
         sizes = np.diff(starts, append=len(score))
         winners = np.flatnonzero((score == np.repeat(largest, sizes)) & (score > 0))
         run_of_winner = np.searchsorted(starts, winners, side="right")
-        return winners[np.concatenate([[True], np.diff(run_of_winner) > 0])[: len(winners)]]
+        firsts: NDArray[np.intp] = winners[np.diff(run_of_winner, prepend=0) > 0]  # of equals in a block
+        return firsts
     moving = np.flatnonzero(score > 0)
     run = np.searchsorted(starts, moving, side="right")
     order = np.lexsort((-score[moving], run))  # stable: ties stay in the order of the features
