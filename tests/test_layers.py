@@ -10,13 +10,14 @@ _PROBLEM = {"base", "problem"}
 _SOLVERS = _PROBLEM | {"partitions", "backends"}
 _MODELS = _SOLVERS | {"data", "solvers"}
 _REPORTS = _MODELS | {"models"}
-_TOP = _REPORTS | {"reports"}
+_TOP = _REPORTS | {"reports", "family"}
 LAYERS = {
     "base": set(),
     "problem": {"base"},
     "partitions": _PROBLEM,
     "backends": _PROBLEM | {"partitions"},
     "solvers": _SOLVERS,
+    "family": _SOLVERS | {"solvers"},
     "data": _PROBLEM | {"partitions"},
     "models": _MODELS,
     "reports": _REPORTS,

@@ -86,6 +86,13 @@ class PyBlockGreedy {
     nb::gil_scoped_release release;
     current.update_with(features);
   }
+  void move_to(const std::vector<std::int32_t>& features, Vector<double> targets) {
+    check_size("targets", targets.size(), static_cast<std::int64_t>(features.size()));
+    for (std::int32_t j : features) check_feature(j);
+    BlockGreedy& current = solver();
+    nb::gil_scoped_release release;
+    current.move_to(features, targets.data());
+  }
   double current_objective() {
     const State& state = solver().state;
     return problem_.pass([&] {
@@ -122,6 +129,7 @@ void bind_block_greedy(nb::module_& m) {
       .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a)
       .def("release_weights", &PyBlockGreedy::release_weights, "Hands the weights over; the solver is done after it.")
       .def("update_with", &PyBlockGreedy::update_with, "features"_a)
+      .def("move_to", &PyBlockGreedy::move_to, "features"_a, "targets"_a)
       .def("objective", &PyBlockGreedy::current_objective)
       .def_prop_ro("coef",
                    [](nb::handle_t<PyBlockGreedy> self) {

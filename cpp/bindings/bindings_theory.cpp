@@ -118,6 +118,22 @@ Numbers squared_norms_of(const PyMatrix& matrix, Vector<std::int32_t> features) 
   return give_away(std::move(squares));
 }
 
+Numbers some_column_products_of(const PyMatrix& matrix, Vector<std::int32_t> features, Vector<double> r) {
+  check_size("r", r.size(), matrix.n_rows());
+  check_features(matrix, features);
+  std::vector<double> products(features.size());
+  {
+    nb::gil_scoped_release release;
+    std::visit(
+        [&](const auto& view) {
+          column_dots(view, features.data(), 0, static_cast<std::int64_t>(features.size()), r.data(),
+                      products.data());
+        },
+        matrix.view);
+  }
+  return give_away(std::move(products));
+}
+
 Numbers combine_some_columns_of(const PyMatrix& matrix, Vector<std::int32_t> features, Vector<double> values) {
   check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
   check_features(matrix, features);
@@ -148,6 +164,8 @@ void bind_theory(nb::module_& m) {
   m.def("combine_columns", &combine_columns_of, "matrix"_a, "w"_a.noconvert());
   m.def("combine_some_columns", &combine_some_columns_of, "matrix"_a, "features"_a.noconvert(),
         "values"_a.noconvert(), "Σ over the features of values_k x_j.");
+  m.def("some_column_products", &some_column_products_of, "matrix"_a, "features"_a.noconvert(), "r"_a.noconvert(),
+        "x_j·r of these features.");
   m.def("squared_norms", &squared_norms_of, "matrix"_a, "features"_a.noconvert(), "‖x_j‖² of these features.");
 }
 

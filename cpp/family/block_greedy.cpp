@@ -81,6 +81,17 @@ class Solver final : public BlockGreedy {
     ++counters.n_iter;
   }
 
+  void move_to(const std::vector<std::int32_t>& features, const double* targets) override {
+    proposals_.clear();
+    for (std::size_t k = 0; k < features.size(); ++k) {
+      Proposal& proposal = proposals_.emplace_back();
+      proposal.feature = features[k];
+      proposal.target = targets[k];
+    }
+    updates_.move_to_targets(proposals_);
+    ++counters.n_iter;
+  }
+
  private:
   std::int64_t run_asynchronously(std::int64_t n_iter, double max_seconds) {
     const std::int64_t round = (options_.n_blocks - 1) / options_.blocks_per_iter + 1;

@@ -61,6 +61,8 @@ class BlockGreedy {
   virtual void set_sparse_weights(const std::int64_t* features, const double* values, std::int64_t count) = 0;
   // One update with a given accepted set (ascending blocks): how a reference replays a step on tied data.
   virtual void update_with(const std::vector<std::int32_t>& features) = 0;
+  // An iteration made elsewhere: these features move to these weights, none of them twice.
+  virtual void move_to(const std::vector<std::int32_t>& features, const double* targets) = 0;
 
   // The accepted set of the last iteration in the order its update took, which ties may decide by a rounding.
   virtual std::vector<std::int32_t> update_order() const = 0;

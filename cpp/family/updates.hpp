@@ -14,6 +14,8 @@ class Updates {
 
   // Moves the accepted features (block order) by the rule of the options.
   void apply(std::vector<Proposal>& accepted);
+  // Moves them to their targets, whatever the rule is.
+  void move_to_targets(const std::vector<Proposal>& accepted);
   // Xw and derivs anew from w.
   void rebuild();
   // derivs anew from Xw.
@@ -31,7 +33,6 @@ class Updates {
   void joint(std::vector<Proposal>& accepted);
   void absorb_Xd(const std::vector<Proposal>& accepted);
 
-  void move_to_targets(const std::vector<Proposal>& accepted);
   void add_atomically(const std::vector<Proposal>& accepted);
   bool touches_all_rows(std::int64_t nonzeros) const;
   template <class Change>

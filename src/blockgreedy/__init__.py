@@ -1,5 +1,6 @@
 """blockgreedy: L1-regularised models on large sparse data: a certified default solver and the block-greedy family."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from blockgreedy import data
@@ -19,6 +20,7 @@ from blockgreedy.solvers.solve import solve
 from blockgreedy.solvers.trace import Trace
 
 if TYPE_CHECKING:  # at run time they are loaded when one is asked for, see __getattr__
+    from blockgreedy import family
     from blockgreedy.estimators.classifiers import LogisticRegression, SquaredHingeClassifier
     from blockgreedy.estimators.cv_models import ElasticNetCV, LassoCV, LogisticRegressionCV
     from blockgreedy.estimators.encoder import TableEncoder
@@ -49,6 +51,7 @@ __all__ = [
     "Trace",
     "data",
     "diagnose",
+    "family",
     "load",
     "make_partition",
     "plan_cluster",
@@ -60,9 +63,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators: what __all__ promises and is not here. scikit-learn takes longer to load than most fits."""
+    """What __all__ promises and is not here: ``family`` and, since scikit-learn loads slowly, the estimators."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "family":
+        return import_module("blockgreedy.family")
     from blockgreedy import estimators
 
     return getattr(estimators, name)

@@ -88,6 +88,8 @@ class BlockGreedy:
 
     def update_with(self, features: Sequence[int]) -> None: ...
 
+    def move_to(self, features: Sequence[int], targets: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
     def objective(self) -> float: ...
 
     @property
@@ -450,6 +452,9 @@ def combine_columns(matrix: Matrix, w: Annotated[NDArray[numpy.float64], dict(sh
 
 def combine_some_columns(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """Σ over the features of values_k x_j."""
+
+def some_column_products(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """x_j·r of these features."""
 
 def squared_norms(matrix: Matrix, features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """‖x_j‖² of these features."""

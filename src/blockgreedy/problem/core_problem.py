@@ -19,7 +19,7 @@ class CoreProblem:
 
     def __init__(self, problem: Problem, n_threads: int, columns: Any = None) -> None:
         """``columns``: instead of the problem's own, some left empty (``SomeColumns``)."""
-        self.matrix, self._n_threads = core_matrix(problem.X if columns is None else columns), n_threads
+        self.matrix, self.n_threads = core_matrix(problem.X if columns is None else columns), n_threads
         self.core = _core.CoreProblem(
             self.matrix,
             problem.y,
@@ -48,7 +48,7 @@ class CoreProblem:
         return self.core.objective(w, Xw)
 
     def products(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        return column_products(self.matrix, theta, self._n_threads)
+        return column_products(self.matrix, theta, self.n_threads)
 
     def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False, rounding: float = 0.0) -> float:
         return self.core.alpha_needed(np.ascontiguousarray(theta), at_null, rounding)

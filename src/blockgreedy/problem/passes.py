@@ -58,6 +58,12 @@ def column_products(matrix: _core.Matrix, r: NDArray[np.float64], n_threads: int
     return _core.column_products(matrix, np.ascontiguousarray(r, dtype=np.float64), n_threads)
 
 
+def some_column_products(matrix: _core.Matrix, features: Any, r: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x_j·r of these features: takes as long as their columns."""
+    columns = np.ascontiguousarray(features, dtype=np.int32)
+    return _core.some_column_products(matrix, columns, np.ascontiguousarray(r, dtype=np.float64))
+
+
 def combine_columns(matrix: _core.Matrix, w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Xw, without a copy of X in another type."""
     return _core.combine_columns(matrix, w)

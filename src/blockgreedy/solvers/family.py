@@ -6,7 +6,7 @@ The clock runs only inside stretches; objective, gap and divergence are looked a
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class FamilyEngine(EngineBase):
         self.f_null = null.objective
         # with tol=0, experiments end by rules of their own
         self.enough = max(tol * null.objective, null.floor) if tol > 0 else 0.0
-        self.core = block_greedy(self.model, partition, options)
+        self.core = self._make_core()
         self.seconds = 0.0
         self.gap = np.nan
         self.dual: Array = np.zeros(problem.n_samples)  # feasible, and proves that the objective is at least 0
@@ -73,13 +73,17 @@ class FamilyEngine(EngineBase):
         self._kind: str | None = None  # of divergence
         self._n_renewals = 0
 
+    def _make_core(self) -> Any:
+        """What makes the iterations and holds the weights: the core's ``BlockGreedy`` or what stands in for it."""
+        return block_greedy(self.model, self.partition, self.options)
+
     @property
     def n_iter(self) -> int:
-        return self.core.n_iter
+        return int(self.core.n_iter)
 
     @property
     def objective(self) -> float:
-        return self.core.objective()
+        return float(self.core.objective())
 
     def start(self) -> bool:
         problem, null = self.problem, self.problem.null_model

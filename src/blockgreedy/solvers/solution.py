@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from blockgreedy.partitions.partition import Partition
+    from blockgreedy.solvers.telemetry import Telemetry
 
 REMEDIES: dict[str, str] = {
     "max_iter": "raise max_iter or tol",
@@ -62,6 +63,8 @@ class Solution:
         Those of the problem.
     step_scale : float
         Of the family with ``update="add"``: the scale of its steps, also where it was asked for by name.
+    telemetry : Telemetry or None
+        What every iteration did, where it was recorded: see ``family.run``.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Solution:
     partition: Partition | None = field(default=None, repr=False)
     feature_names: NDArray[np.str_] | None = field(default=None, repr=False)
     step_scale: float = field(default=1.0, repr=False)
+    telemetry: Telemetry | None = field(default=None, repr=False)
 
     @property
     def nonzeros(self) -> int:

@@ -16,9 +16,8 @@ from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.base.memory import bytes_of
 from blockgreedy.base.names import METHODS, Method
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
+from blockgreedy.base.validate import check_limits, flag, may_call, one_of, seed_of, shown, whole
 from blockgreedy.partitions.partition import Partition
-from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.cluster import solve_together, threads_beside
 from blockgreedy.solvers.family import FamilyEngine
@@ -32,6 +31,7 @@ from blockgreedy.solvers.options import PRESETS, FamilyOptions
 from blockgreedy.solvers.risk import warn_of_risk
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
+from blockgreedy.solvers.start import given_start
 from blockgreedy.solvers.trace import Record
 from blockgreedy.solvers.working_set import MAX_ITER, WorkingSetEngine
 
@@ -151,9 +151,7 @@ def solve(
     one_of("method", method, METHODS)
     _check_cluster(problem, method, cluster, grid, checkpoint, flag("resume", resume))
     began = time.perf_counter()
-    start = None if coef_init is None else (_start(coef_init, problem), _intercept(intercept_init, problem))
-    if coef_init is None and intercept_init is not None:
-        raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
+    start = given_start(problem, coef_init, intercept_init)
     allowed = float("inf") if max_seconds is None else float(max_seconds)
     if method not in PRESETS:
         refuse_family_options(family)
@@ -242,19 +240,3 @@ def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition
     if n_blocks is not None and whole("n_blocks", n_blocks, 1) != partition.n_blocks:
         raise ValueError(f"n_blocks={n_blocks} does not match the partition, which has {partition.n_blocks} blocks")
     return whole("the partition's n_blocks", partition.n_blocks, 1, _MAX_AUTO_BLOCKS)
-
-
-def _intercept(intercept_init: float | None, problem: Problem) -> float:
-    if intercept_init is None:
-        return 0.0
-    value = number("intercept_init", intercept_init)
-    if not np.isfinite(value) or (value != 0 and not problem.fit_intercept):
-        raise ValueError(f"intercept_init={shown(intercept_init)} must be finite, and 0 without fit_intercept=True")
-    return value
-
-
-def _start(coef_init: ArrayLike, problem: Problem) -> NDArray[np.float64]:
-    w = point("coef_init", coef_init, problem.n_features).copy()
-    if not np.all(np.isfinite(w)) or not np.isfinite(problem.penalty.value(w)):
-        raise ValueError("coef_init must be finite and inside lower ≤ w ≤ upper (0 for excluded features)")
-    return w

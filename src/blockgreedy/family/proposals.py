@@ -1,0 +1,147 @@
+"""Proposals: the step that each of some features would take, and what it promises."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from blockgreedy.base.validate import one_of
+
+if TYPE_CHECKING:
+    from blockgreedy.problem.penalties import Penalty
+
+Array = NDArray[np.float64]
+Features = NDArray[np.intp]
+
+Score = Literal["gain", "step", "subgradient"]
+SCORES: tuple[Score, ...] = get_args(Score)
+
+
+class Proposals:
+    """The proposed steps of some features, one entry of each array for each feature.
+
+    A proposal minimises the quadratic model ``grad·η + curvature/2·η² + r(w + η)`` of the objective along its
+    feature, r the penalty. The arrays are read-only; what no rule asks for is not computed.
+
+    Attributes
+    ----------
+    features : ndarray of int
+        Block after block, in the order in which the blocks were selected; ascending within a block.
+    blocks : ndarray of int
+        The block of each feature.
+    w, grad, curvature : ndarray
+        Weight, derivative of the loss, and the curvature that the step was made with.
+    step : ndarray
+        η, what would be added to the weight (the paper's η_j).
+    target : ndarray
+        w + step.
+    gain : ndarray
+        By how much the step lowers the quadratic model: if the curvature is a bound, the objective falls by at least
+        this much when the step is taken alone.
+    subgradient : ndarray
+        The distance of 0 from the subdifferential of the objective along the feature: 0 exactly where it is optimal.
+    moves : ndarray of bool
+        Whether the step is more than rounding.
+    """
+
+    def __init__(
+        self,
+        features: Features,
+        blocks: NDArray[np.int32],
+        w: Array,
+        grad: Array,
+        curvature: Array,
+        penalty: Penalty,
+        target: Array | None = None,
+        gain: Array | None = None,
+    ) -> None:
+        """``penalty``: that of these features. ``target`` and ``gain``: where a rule of its own found them."""
+        self.features, self.blocks, self.w, self.grad, self.curvature = features, blocks, w, grad, curvature
+        self._penalty, self._is_given = penalty, target is not None
+        if target is not None:
+            self.__dict__["target"] = target
+        if gain is not None:
+            self.__dict__["gain"] = gain
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        return f"Proposals({len(self):,} features of {len(np.unique(self.blocks)):,} blocks)"
+
+    # Of a run that blows up they are not finite; the loop sees that at its next check.
+
+    @cached_property
+    def target(self) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _frozen(self._penalty.prox(self.w, self.grad, self.curvature))
+
+    @cached_property
+    def step(self) -> Array:
+        with np.errstate(invalid="ignore"):
+            return _frozen(self.target - self.w)
+
+    @cached_property
+    def gain(self) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _frozen(self._penalty.gain(self.w, self.target, self.grad, self.curvature))
+
+    @cached_property
+    def subgradient(self) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _frozen(self._penalty.subgradient_distance(self.w, self.grad))
+
+    @cached_property
+    def moves(self) -> NDArray[np.bool_]:
+        if self._is_given:
+            return np.asarray(self.target != self.w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._penalty.moves(self.w, self.target, self.grad, self.curvature)
+
+    def score(self, by: Score) -> Array:
+        """The gain, |step| or the subgradient of each feature; 0 for those that do not move."""
+        one_of("by", by, SCORES)
+        found = np.abs(self.step) if by == "step" else self.gain if by == "gain" else self.subgradient
+        return np.where(self.moves, found, 0.0)
+
+    def with_steps(self, step: Array, gain: Array | None = None) -> Proposals:
+        """The same features with other steps; without ``gain``, the decrease of the quadratic model by each."""
+        return self._with_targets(self.w + step, gain)
+
+    def _with_targets(self, target: Array, gain: Array | None) -> Proposals:
+        return Proposals(self.features, self.blocks, self.w, self.grad, self.curvature, self._penalty, target, gain)
+
+    def at(self, places: NDArray[np.intp]) -> Proposals:
+        """Some of them, by their places in the arrays."""
+        known: dict[str, Any] = {
+            name: self.__dict__[name][places] for name in ("target", "gain") if name in self.__dict__
+        }
+        some = Proposals(
+            self.features[places],
+            self.blocks[places],
+            self.w[places],
+            self.grad[places],
+            self.curvature[places],
+            self._penalty.at(places),
+            **known,
+        )
+        some._is_given = self._is_given
+        return some
+
+    def inside(self) -> Proposals:
+        """With targets that keep the bounds, where rounding left them."""
+        return self._with_targets(np.clip(self.target, self._penalty.lower, self._penalty.upper), self.gain)
+
+    def outside(self) -> NDArray[np.intp]:
+        """The places of targets that leave the bounds by more than rounding."""
+        slack = 1e-9 * (1 + np.abs(self.w))
+        low, high = self.target < self._penalty.lower - slack, self.target > self._penalty.upper + slack
+        return np.flatnonzero(low | high)
+
+
+def _frozen(values: Array) -> Array:
+    values.flags.writeable = False
+    return values
