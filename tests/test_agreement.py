@@ -74,6 +74,17 @@ def test_fifty_iterations_agree_over_storage_rules_and_scans(rng, update, dense,
     assert_same_iterates(problem, options)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("scan", ["slices", "blocks"])
+@pytest.mark.parametrize("greedy_rule", ["gain", "step"])
+@pytest.mark.parametrize("step_scale", [1 / 80, 0.3, 1.5])
+def test_fifty_iterations_agree_over_step_scales(rng, loss, scan, greedy_rule, step_scale):
+    for size, penalty in (((8, 3, 1), "l1"), ((8, 8, 2), "everything"), ((40, 7, 1), "weights")):
+        problem = random_problem(rng, loss, 0.1, density=0.1, **PENALTIES[penalty])
+        options = FamilyOptions(*size, "add", greedy_rule, scan, seed=7, step_scale=step_scale)
+        assert_same_iterates(problem, options)
+
+
 @pytest.mark.parametrize("size", [(32, 32, 1), (32, 32, 4), (5, 5, 1), (400, 90, 1)], ids=str)
 @pytest.mark.parametrize("dense", [False, True])
 def test_agreement_holds_on_problems_large_enough_for_threads(rng, size, dense):

@@ -13,8 +13,8 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
+from blockgreedy.solvers.family_arguments import FamilyArguments
 from blockgreedy.solvers.options import FamilyOptions
-from blockgreedy.solvers.solve import FamilyArguments
 
 X = np.array([[1.0, 0.5], [2.0, -1.0], [0.0, 3.0], [1.0, 1.0]])
 Y = np.array([1.0, 2.0, 3.0, 5.0])

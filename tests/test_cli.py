@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import blockgreedy as bg
 from blockgreedy.cli.fit import FitOptions
-from blockgreedy.solvers.solve import FamilyArguments
+from blockgreedy.solvers.family_arguments import FamilyArguments
 from command_line import fit, run
 
 KEYS = {

@@ -76,6 +76,28 @@ def test_several_added_steps_per_block_are_warned_of():
     assert len(warnings_of(problem, n_blocks=4, blocks_per_iter=1, per_block=2)) == 1
 
 
+def test_the_scale_of_the_steps_decides_what_is_warned_of():
+    """Eight copies in eight blocks: epsilon is 7, and scales below 2/(1 + 7) are safe."""
+    assert warnings_of(copies(8), n_blocks=8, step_scale=0.249) == []
+    (message,) = warnings_of(copies(8), n_blocks=8, step_scale=0.251)
+    assert message.startswith("epsilon is at least 7 (it must be below 6.97)")
+    assert "with update='add' and step_scale=0.251" in message
+    assert "Surely safe: blocks_per_iter=7 or less; or step_scale='theory'" in message
+    assert warnings_of(copies(8), n_blocks=8, blocks_per_iter=7, step_scale=0.251) == []
+
+
+def test_the_step_scale_of_the_theory_is_not_warned_of_but_several_features_per_block_are():
+    assert warnings_of(copies(8), n_blocks=8, step_scale="theory") == []
+    (message,) = warnings_of(copies(8), n_blocks=4, per_block=2, step_scale="theory")
+    assert message.startswith("per_block=2 with update='add' is not covered by the theory")
+
+
+def test_steps_that_overshoot_alone_are_warned_of():
+    (message,) = warnings_of(bg.Problem(np.eye(4), np.ones(4), alpha=1e-3), n_blocks=1, step_scale=2)
+    assert message.startswith("step_scale=2 is not below 2: even a single step may raise the objective")
+    assert warnings_of(bg.Problem(np.eye(4), np.ones(4), alpha=1e-3), n_blocks=1, step_scale=1.9) == []
+
+
 def test_the_warning_points_at_the_call_of_solve():
     with pytest.warns(bg.ConvergenceRiskWarning) as caught:
         bg.solve(copies(3), "thread-greedy", n_blocks=3, update="add", per_block=2, max_iter=5)

@@ -15,11 +15,14 @@ class PyBlockGreedy {
  public:
   PyBlockGreedy(nb::object problem, Vector<std::int32_t> block_of, std::int64_t n_blocks,
                 std::int64_t blocks_per_iter, std::int64_t per_block, int update, int greedy_rule, int scan,
-                bool atomic, double inner_tol, std::int64_t max_sweeps, std::uint64_t seed)
+                bool atomic, double inner_tol, std::int64_t max_sweeps, std::uint64_t seed, double step_scale)
       : problem_object_(problem), problem_(nb::cast<PyProblem&>(problem)), block_of_(block_of) {
     check_size("block_of", block_of.size(), problem_.matrix.n_cols());
     if (n_blocks < 1 || blocks_per_iter < 1 || blocks_per_iter > n_blocks || per_block < 1) {
       throw std::invalid_argument("need 1 <= blocks_per_iter <= n_blocks and per_block >= 1");
+    }
+    if (!(step_scale > 0) || (step_scale != 1 && static_cast<UpdateRule>(update) != UpdateRule::add)) {
+      throw std::invalid_argument("need step_scale > 0, and 1 unless steps are added");
     }
     for (std::size_t j = 0; j < block_of.size(); ++j) {
       if (block_of.data()[j] < 0 || block_of.data()[j] >= n_blocks)
@@ -34,7 +37,8 @@ class PyBlockGreedy {
                                      atomic,
                                      inner_tol,
                                      max_sweeps,
-                                     seed};
+                                     seed,
+                                     step_scale};
     nb::gil_scoped_release release;
     solver_ = make_block_greedy(problem_.matrix.view, problem_.core, options, block_of_.data(), problem_.team);
   }
@@ -104,9 +108,9 @@ class PyBlockGreedy {
 void bind_block_greedy(nb::module_& m) {
   nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/family/block_greedy.hpp.")
       .def(nb::init<nb::object, Vector<std::int32_t>, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool,
-                    double, std::int64_t, std::uint64_t>(),
+                    double, std::int64_t, std::uint64_t, double>(),
            "problem"_a, "block_of"_a, "n_blocks"_a, "blocks_per_iter"_a, "per_block"_a, "update"_a, "greedy_rule"_a,
-           "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a)
+           "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a, "step_scale"_a)
       .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a)
       .def("set_weights", &PyBlockGreedy::set_weights, "w"_a)
       .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a)

@@ -24,6 +24,7 @@ struct BlockGreedyOptions {
   double inner_tol = 1e-3;  // refinement ends when a change is below this part of the first
   std::int64_t max_sweeps = 10;
   std::uint64_t seed = 0;
+  double step_scale = 1;  // of UpdateRule::add: curvatures are divided by it
 };
 
 // A proposed move of one feature: from w to `target`. `grad` and `curvature` are those of the smooth part.

@@ -27,9 +27,9 @@ class Scan {
         state_(state),
         team_(team),
         inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-        curvature_bound_(problem.loss.traits().curvature_bound),
+        curvature_bound_(problem.loss.traits().curvature_bound / options.step_scale),
         smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
-        curvatures_(view, problem.loss.traits().curvature_bound * inverse_n_, team),
+        curvatures_(view, curvature_bound_ * inverse_n_, team),
         everything_(options.blocks_per_iter == options.n_blocks),
         storage_order_(everything_ && options.scan == ScanMode::slices &&
                        options.n_blocks <= std::max<std::int64_t>(1024, view.n_cols / 16)),
@@ -318,8 +318,8 @@ class Scan {
   const State& state_;
   ThreadTeam& team_;
   double inverse_n_;
-  double curvature_bound_;
-  double smallest_l1_;  // n times the l1 below which no gradient moves a feature from zero, less rounding
+  double curvature_bound_;  // beta, over the step scale
+  double smallest_l1_;      // n times the l1 below which no gradient moves a feature from zero, less rounding
   double gain_per_nonzero_ = infinity;
   Curvatures<View> curvatures_;
   bool everything_, storage_order_;

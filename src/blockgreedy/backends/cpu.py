@@ -49,4 +49,5 @@ def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOpti
         options.inner_tol,
         options.sweeps,
         options.seed,
+        options.step_scale,
     )

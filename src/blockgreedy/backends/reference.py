@@ -45,7 +45,7 @@ def curvature(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> A
 def accept(problem: Problem, w: Array, block: NDArray[np.intp], options: FamilyOptions) -> list[int]:
     """The ``per_block`` best proposals of a block that move at all; ties go to the lowest index."""
     grad = problem.gradient(w)[block]
-    bound = curvature(problem, block)
+    bound = curvature(problem, block) / options.step_scale
     penalty = problem.penalty.at(block)
     target = penalty.prox(w[block], grad, bound)
     gain = penalty.gain(w[block], target, grad, bound)
@@ -65,7 +65,7 @@ def update(
     w = w.copy()
     if not accepted:
         return w
-    columns, bound = dense_columns(problem.X, accepted), curvature(problem, accepted)
+    columns, bound = dense_columns(problem.X, accepted), curvature(problem, accepted) / options.step_scale
     penalty = problem.penalty.at(accepted)
     n, scale = problem.n_samples, problem.loss.curvature_bound / problem.n_samples
     Xw = problem.decision(w)

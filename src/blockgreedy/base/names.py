@@ -17,6 +17,9 @@ UPDATES: tuple[Update, ...] = get_args(Update)
 GreedyRule = Literal["gain", "step"]  # likewise in the core
 GREEDY_RULES: tuple[GreedyRule, ...] = get_args(GreedyRule)
 
+NamedScale = Literal["theory", "paper"]
+NAMED_SCALES: tuple[NamedScale, ...] = get_args(NamedScale)
+
 ScanMode = Literal["slices", "blocks"]  # likewise in the core
 SCAN_MODES: tuple[ScanMode, ...] = get_args(ScanMode)
 

@@ -34,10 +34,11 @@ from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.checkpoint import CheckpointWarning
 from blockgreedy.solvers.cluster import checked_grid
+from blockgreedy.solvers.family_arguments import FamilyArguments, check_family_arguments
 from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
 from blockgreedy.solvers.solution import Solution
-from blockgreedy.solvers.solve import FamilyArguments, check_family_arguments, solve
+from blockgreedy.solvers.solve import solve
 
 _STYLES = {"converged": "bold green", "diverged": "bold red"}
 
@@ -96,6 +97,12 @@ class FitOptions(StoreOptions, ProblemOptions):
         "then all at once. sweep: one after the other, on the loss itself. joint (default): one after the other, on "
         "a quadratic upper bound of the objective. add and line-search may diverge.",
         choices=Update,
+    )
+    step_scale: str | None = _of_family(
+        None,
+        "--step-scale",
+        "For --update add: the length of steps, below 1 for shorter ones (default: 1). theory: so short that the "
+        "objective is expected to fall. paper: as in the text of the paper.",
     )
     greedy_rule: GreedyRule | None = _of_family(
         None,
@@ -171,7 +178,8 @@ class FitOptions(StoreOptions, ProblemOptions):
         return {name: v for name, v in self.of_family().items() if v is not None and v is not False}
 
     def of_family(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in FamilyArguments.__annotations__ if hasattr(self, name)}
+        asked = {name: getattr(self, name) for name in FamilyArguments.__annotations__ if hasattr(self, name)}
+        return asked | {"step_scale": _scale(self.step_scale)}
 
 
 @app.command()
@@ -276,6 +284,14 @@ def _with_partition(options: FitOptions) -> dict[str, Any]:
     return asked
 
 
+def _scale(asked: str | None) -> float | str | None:
+    """The step scale as a number where it is one; the library says what is wrong with any other."""
+    try:
+        return None if asked is None else float(asked)
+    except ValueError:
+        return asked
+
+
 def _partition_file(options: FitOptions) -> list[Input]:
     name = options.partition
     is_file = name is not None and name not in PARTITION_KINDS and name.endswith(".npz")
@@ -330,6 +346,7 @@ def _family_facts(options: FitOptions, problem: Problem, solution: Solution) -> 
         "blocks_per_iter": P,
         **pick(used, "per_block update greedy_rule scan atomic"),
         **{name: value for name, value in given.items() if hasattr(used, name)},
+        "step_scale": solution.step_scale,
         "partition": solution.partition.kind,
         "seed": options.seed,
     }
@@ -356,7 +373,8 @@ def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
         features = "1 feature" if f["per_block"] == 1 else f"{f['per_block']:,} features"
         rows["method"] = f"{f['method']}: {blocks}, {features} per block, chosen by {f['greedy_rule']}"
         how = f"{', atomic' if f['atomic'] else ''}; scan {f['scan']}, seed {f['seed']}, threads {f['n_threads']}"
-        rows["update"] = f["update"] + how
+        scale = f" with step_scale {f['step_scale']:.6g}" if f["step_scale"] != 1 else ""
+        rows["update"] = f["update"] + scale + how
     rows |= {
         "status": f["status"],
         "message": f["message"],

@@ -28,7 +28,8 @@ Array = NDArray[np.float64]
 _BLOW_UP = 2.0  # objective beyond this multiple of the null model's
 _MIN_SAMPLES = 10  # single steps looked at before a run may be called cycling
 _MAX_RENEWALS = 3
-_NOTICEABLE = 1e-10  # a change of the objective below this part of the null model's may be rounding
+_NOTICEABLE = 1e-10  # what the best objective falls by in a while if a run gets on, as a part of the null model's
+_MOVED = 1e-7  # a step that changes predictions by more than this part changes the objective by more than rounding
 
 
 class FamilyEngine(EngineBase):
@@ -64,7 +65,8 @@ class FamilyEngine(EngineBase):
         self.dual_value = 0.0
         self._first_objective = np.inf
         self._best_objective = np.inf
-        self._best_iteration = 0
+        self._last_noticed = np.inf  # the best objective when it last was noticeably better
+        self._best_iteration = 0  # when that was
         self._best_support: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._best_values: Array = np.zeros(0)
         self._wasted_steps: list[bool] = []  # since the best point: did a single step move without lowering?
@@ -125,15 +127,15 @@ class FamilyEngine(EngineBase):
             self._keep_if_best(objective)
             if self._run(1, max_seconds):
                 return True
-            fell = self.core.objective() < objective - _NOTICEABLE * self.f_null
-            moved = not np.allclose(self.core.Xw, Xw, rtol=1e-8, atol=1e-8 * float(np.max(np.abs(Xw), initial=0.0)))
-            self._wasted_steps.append(moved and not fell)
+            with np.errstate(over="ignore", invalid="ignore"):  # of a run that blows up and goes on
+                moved = bool(np.max(np.abs(self.core.Xw - Xw)) > _MOVED * np.max(np.abs(Xw)))
+            self._wasted_steps.append(moved and not self.core.objective() < objective)
         return False
 
     def _keep_if_best(self, objective: float) -> None:
         if objective < self._best_objective:
-            if objective < self._best_objective - _NOTICEABLE * self.f_null:
-                self._best_iteration, self._wasted_steps = self.n_iter, []
+            if objective < self._last_noticed - _NOTICEABLE * self.f_null:  # together: steps may be short
+                self._last_noticed, self._best_iteration, self._wasted_steps = objective, self.n_iter, []
             self._best_objective = objective
             self._best_support = np.flatnonzero(self.core.coef)
             self._best_values = self.core.coef[self._best_support]
@@ -205,10 +207,13 @@ class FamilyEngine(EngineBase):
         """Of a diverging run: what it does, why, and what to change."""
         o = self.options
         if self._kind is None or status == "interrupted":
-            return ""
+            return "" if o.step_scale == 1 else f"step_scale was {o.step_scale:.3g}"
         if status != "diverged":
             return f"the run {self._kind}, see on_divergence"
         remedies = ["update='joint' or 'sweep', which never raise the objective"]
+        if o.update == "add":
+            now = "" if o.step_scale == 1 else f" (now {o.step_scale:.3g})"
+            remedies.append(f"a smaller step_scale, such as 'theory'{now}")
         if o.blocks_per_iter > 1:
             remedies.append(f"fewer blocks_per_iter (now {o.blocks_per_iter} of n_blocks={o.n_blocks})")
             remedies.append("a partition that keeps correlated features in one block, e.g. partition='clustered'")

@@ -8,14 +8,16 @@ from typing import Any
 from blockgreedy.base.names import (
     FAMILY_METHODS,
     GREEDY_RULES,
+    NAMED_SCALES,
     SCAN_MODES,
     UPDATES,
     FamilyMethod,
     GreedyRule,
+    NamedScale,
     ScanMode,
     Update,
 )
-from blockgreedy.base.validate import above_zero, flag, one_of, seed_of, whole
+from blockgreedy.base.validate import above_zero, flag, number, one_of, seed_of, shown, whole
 
 # What each preset fixes (p = every feature a block of its own, B = all blocks) and what it only suggests.
 PRESETS: dict[FamilyMethod, dict[str, Any]] = {
@@ -27,6 +29,7 @@ PRESETS: dict[FamilyMethod, dict[str, Any]] = {
 }
 _DEFAULT_BLOCKS = 32
 _DEFAULT_SHOTGUN = 8
+_LEAST_SCALE, _MOST_SCALE = 1e-12, 1e12  # beyond, steps are lost in the rounding of the weights
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class FamilyOptions:
     inner_tol: float = 1e-3
     max_sweeps: int | None = None  # 1 for joint, 10 for sweep
     seed: int = 0
+    step_scale: float = 1.0  # of update="add": curvatures are divided by it
 
     def __post_init__(self) -> None:
         whole("per_block", self.per_block, 1)
@@ -56,6 +60,7 @@ class FamilyOptions:
         object.__setattr__(self, "atomic", flag("atomic", self.atomic))  # the core takes Python's own
         if self.atomic and self.update not in ("add", "line-search"):
             raise ValueError(f"atomic=True needs update='add' or 'line-search', not {self.update!r}")
+        object.__setattr__(self, "step_scale", number("step_scale", checked_scale(self.step_scale, self.update)))
 
     @property
     def sweeps(self) -> int:
@@ -70,6 +75,27 @@ class FamilyOptions:
     def check_every(self) -> int:
         """Iterations between two looks at the gap: ten chances for every block."""
         return 10 * max(1, -(-self.n_blocks // self.blocks_per_iter))
+
+
+def checked_scale(asked: Any, update: Update) -> float | NamedScale:
+    """What was asked for as ``step_scale``, if it is a scale or the name of one and the update has any use for it."""
+    if not isinstance(asked, str) or asked not in NAMED_SCALES:
+        try:
+            scale = number("step_scale", asked)
+        except ValueError:
+            scale = float("nan")
+        if not _LEAST_SCALE <= scale <= _MOST_SCALE:
+            raise ValueError(
+                f"step_scale={shown(asked)} must be 'theory', 'paper' or a number from {_LEAST_SCALE:g} to "
+                f"{_MOST_SCALE:g}"
+            )
+        if scale == 1:
+            return 1.0
+        asked = scale
+    if update != "add":
+        raise ValueError(f"step_scale={shown(asked)} needs update='add', not {update!r}, which finds its own steps")
+    found: float | NamedScale = asked
+    return found
 
 
 def resolve_blocks(

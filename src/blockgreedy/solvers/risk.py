@@ -6,10 +6,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from blockgreedy.partitions.spectrum import UnitColumns, climb
+from blockgreedy.partitions.spectrum import climb
 from blockgreedy.partitions.theory import bounds_by_rows, epsilon, max_safe_blocks_per_iter, touched_blocks
+from blockgreedy.solvers.step_scale import moving_columns
 
 if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition
@@ -27,28 +27,35 @@ class ConvergenceRiskWarning(UserWarning):
 def warn_of_risk(
     problem: Problem, partition: Partition, options: FamilyOptions, n_threads: int, stacklevel: int
 ) -> None:
-    """Warns where steps are added and epsilon is surely not below 1. Costs about ten passes over the nonzeros.
+    """Warns where steps are added and epsilon is surely too large for their scale.
 
-    Steps are scaled by the curvature of each column, so columns of norm 1 are what the theory is about, whatever
-    the norms of X are.
+    step_scale.py says what is too large. It costs about ten passes over the nonzeros.
     """
     if options.update != "add":
         return
+    safe_updates = "update='joint' or 'sweep', which never raise the objective"
     if options.per_block > 1:
         warnings.warn(
             f"per_block={options.per_block} with update='add' is not covered by the theory: features of a block may "
-            "be correlated, and their added steps may overshoot. Use per_block=1, or update='joint' or 'sweep', "
-            "which never raise the objective",
+            f"be correlated, and their added steps may overshoot. Use per_block=1, or {safe_updates}",
             ConvergenceRiskWarning,
             stacklevel=stacklevel + 1,
         )
-    B, P = options.n_blocks, options.blocks_per_iter
+    B, P, scale = options.n_blocks, options.blocks_per_iter, options.step_scale
+    if scale >= 2:
+        warnings.warn(
+            f"step_scale={scale:.3g} is not below 2: even a single step may raise the objective, and the run may "
+            f"diverge. Use step_scale=1 or less, or {safe_updates}",
+            ConvergenceRiskWarning,
+            stacklevel=stacklevel + 1,
+        )
+        return
     if P == 1:
         return
-    unit = UnitColumns(problem.X, n_threads=n_threads)
-    unit.scale[_immovable(problem)] = 0.0
-    # rho_block at which epsilon is 1; two copies in two blocks have exactly that, but for rounding.
-    enough = (1 + (B - 1) / (P - 1)) * (1 - 1e-9)
+    most = 2 / scale - 1  # epsilon must be below it
+    unit = moving_columns(problem, n_threads)
+    # rho_block at which epsilon is that; two copies in two blocks have exactly that, but for rounding.
+    enough = (1 + most * (B - 1) / (P - 1)) * (1 - 1e-9)
     upper = min(bound.value for bound in bounds_by_rows(unit, touched_blocks(unit, partition), B))
     if upper < enough:
         return
@@ -60,20 +67,13 @@ def warn_of_risk(
         rho = max(rho, climb(unit, partition, total, _PASSES, enough)[0])
     if rho < enough:
         return
-    least, safe = epsilon(P, B, rho), max_safe_blocks_per_iter(B, upper)
+    least, safe = epsilon(P, B, rho), max_safe_blocks_per_iter(B, 1 + (upper - 1) / most)
+    scaled = "" if scale == 1 else f" and step_scale={scale:.3g}"
     warnings.warn(
-        f"epsilon is at least {least:.3g} (it must be below 1): some features of different blocks are so correlated "
-        f"(rho_block is at least {rho:.3g}) that the theory promises nothing for blocks_per_iter={P} of n_blocks={B} "
-        f"with update='add', and the run may diverge. Surely safe: blocks_per_iter={safe}{' or less' * (safe > 1)}; "
-        "or update='joint' or 'sweep', which never raise the objective. bg.diagnose says more",
+        f"epsilon is at least {least:.3g} (it must be below {most:.3g}): some features of different blocks are so "
+        f"correlated (rho_block is at least {rho:.3g}) that the theory promises nothing for blocks_per_iter={P} of "
+        f"n_blocks={B} with update='add'{scaled}, and the run may diverge. Surely safe: blocks_per_iter={safe}"
+        f"{' or less' * (safe > 1)}; or step_scale='theory'; or {safe_updates}. bg.diagnose says more",
         ConvergenceRiskWarning,
         stacklevel=stacklevel + 1,
     )
-
-
-def _immovable(problem: Problem) -> NDArray[np.bool_]:
-    """Features that no step can move: excluded, or held at 0 from both sides."""
-    fixed = np.zeros(problem.n_features, dtype=np.bool_)
-    if problem.penalty_weights is not None:
-        fixed |= np.isinf(problem.penalty_weights)
-    return np.asarray(fixed | (np.asarray(problem.lower) == np.asarray(problem.upper)))

@@ -60,6 +60,8 @@ class Solution:
         The blocks of features that were used.
     feature_names : ndarray of shape (n_features,) or None
         Those of the problem.
+    step_scale : float
+        Of the family with ``update="add"``: the scale of its steps, also where it was asked for by name.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class Solution:
     phase_seconds: dict[str, float] = field(default_factory=dict, repr=False)
     partition: Partition | None = field(default=None, repr=False)
     feature_names: NDArray[np.str_] | None = field(default=None, repr=False)
+    step_scale: float = field(default=1.0, repr=False)
 
     @property
     def nonzeros(self) -> int:

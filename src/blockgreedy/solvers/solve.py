@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.base.memory import bytes_of
-from blockgreedy.base.names import METHODS, ON_DIVERGENCE, GreedyRule, Method, OnDivergence, ScanMode, Update
+from blockgreedy.base.names import METHODS, Method
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, flag, may_call, number, one_of, seed_of, shown, whole
-from blockgreedy.partitions.partition import KINDS, Partition, make_partition
+from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.arguments import point
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.cluster import solve_together, threads_beside
 from blockgreedy.solvers.family import FamilyEngine
-from blockgreedy.solvers.options import PRESETS, FamilyOptions, resolve_blocks
+from blockgreedy.solvers.family_arguments import (
+    FamilyArguments,
+    check_partition_of_auto,
+    family_settings,
+    refuse_family_options,
+)
+from blockgreedy.solvers.options import PRESETS, FamilyOptions
 from blockgreedy.solvers.risk import warn_of_risk
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
@@ -33,52 +39,6 @@ if TYPE_CHECKING:
     from blockgreedy.backends.engine import Engine
 
 _MAX_AUTO_BLOCKS = 1024  # each has a private copy of the predictions
-
-
-class FamilyArguments(TypedDict, total=False):
-    """The keyword arguments of ``solve`` that only the paper's family of methods has.
-
-    Attributes
-    ----------
-    blocks_per_iter : int, optional
-        P, the number of blocks chosen per iteration (default: all; "shotgun": 8).
-    per_block : int, default 1
-        Accepted features per block; 1 is the case that the paper's theory covers.
-    update : {"joint", "sweep", "add", "line-search"}, default "joint"
-        How the accepted steps are combined. "joint": coordinate descent over the accepted features, best first, on a
-        quadratic majoriser of the objective, ``max_sweeps`` (default 1) times. "sweep": one after the other on the
-        true loss, up to ``max_sweeps`` (default 10) times. "add": all steps added at once (the paper's Algorithm 1;
-        may diverge). "line-search": each step refined alone on the true loss, then all added (our reading of the
-        paper's implementation; may cycle). "joint" and "sweep" never raise the objective.
-    greedy_rule : {"gain", "step"}, default "gain"
-        The best proposal of a block has the largest guaranteed decrease of the objective, or the largest |step| (as
-        in the paper).
-    scan : {"slices", "blocks"}, default "slices"
-        What a thread reads: an equal share of the nonzeros, or whole blocks, which shows their load imbalance.
-    atomic : bool, default False
-        Add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results are then
-        not bitwise repeatable.
-    inner_tol : float, default 1e-3
-        "line-search", "sweep" and "joint" stop refining when a change is below inner_tol times the first change.
-    max_sweeps : int, optional
-        See ``update``.
-    on_divergence : {"stop", "continue"}, default "stop"
-        End the run and return the best weights seen, or go on and return the last ones.
-    trace_spectral_radius : bool, default False
-        Also record how correlated the features accepted in an iteration are: the largest eigenvalue of the matrix of
-        inner products of their columns, scaled to norm 1. Its time is not counted.
-    """
-
-    blocks_per_iter: int | None
-    per_block: int
-    update: Update
-    greedy_rule: GreedyRule
-    scan: ScanMode
-    atomic: bool
-    inner_tol: float
-    max_sweeps: int | None
-    on_divergence: OnDivergence
-    trace_spectral_radius: bool
 
 
 # The engines that runs can be made of, by method; all methods of the family are settings of one.
@@ -170,7 +130,8 @@ def solve(
     -----
     ConvergenceRiskWarning
         If the paper's theory does not cover the settings with ``update="add"`` (epsilon is proven to be 1 or more, or
-        ``per_block`` > 1); it says how many blocks per iteration are safe.
+        ``per_block`` > 1); it says how many blocks per iteration are safe. With ``step_scale`` = s the theory asks
+        for epsilon < 2/s − 1.
 
     Examples
     --------
@@ -195,7 +156,7 @@ def solve(
         raise ValueError(f"intercept_init={shown(intercept_init)} needs coef_init=…, which is not given")
     allowed = float("inf") if max_seconds is None else float(max_seconds)
     if method not in PRESETS:
-        _refuse_family_options(family)
+        refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
         limits = Limits(MAX_ITER if max_iter is None else max_iter, began + allowed, may_extend=max_iter is None)
@@ -216,15 +177,15 @@ def solve(
             return solve_together(problem, ranks, grid, checkpoint=checkpoint, resume=resume, **common)
         engine = ENGINES[method](problem, null=null, n_blocks=blocks, partition=given, **common)
     else:
-        options = _family_options(problem, method, n_blocks, partition, seed, family)
-        given = _family_partition(problem, options, partition, threads)
+        given, options = family_settings(problem, method, n_blocks, partition, seed, family, threads)
         warn_of_risk(problem, given, options, threads, stacklevel=2)
-        began = time.perf_counter()  # neither the partition nor the warning counts
+        began = time.perf_counter()  # neither the partition nor the theory counts
         limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, began + allowed)
         engine = _family_engine(problem, given, options, family, float(tol), threads, limits, start)
     every_iters = None if trace_iters is None else index(trace_iters)
     recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
-    return run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
+    solution = run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
+    return solution if method not in PRESETS else replace(solution, step_scale=options.step_scale)
 
 
 def _check_cluster(
@@ -270,110 +231,11 @@ def _family_engine(
     )
 
 
-def _family_options(
-    problem: Problem,
-    method: str,
-    n_blocks: int | None,
-    partition: Partition | str | None,
-    seed: int,
-    family: FamilyArguments,
-) -> FamilyOptions:
-    unknown = set(family) - set(FamilyArguments.__annotations__)
-    if unknown:
-        raise TypeError(f"solve() has no argument {', '.join(sorted(unknown))}")
-    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
-    flag("trace_spectral_radius", family.get("trace_spectral_radius", False))
-    total, chosen = resolve_blocks(
-        method,
-        problem.n_features,
-        n_blocks,
-        family.get("blocks_per_iter"),
-        partition.n_blocks if isinstance(partition, Partition) else None,
-    )
-    _refuse_beyond_family(problem, method)
-    set_otherwise = ("blocks_per_iter", "on_divergence", "per_block", "trace_spectral_radius")
-    return FamilyOptions(
-        n_blocks=total,
-        blocks_per_iter=chosen,
-        per_block=min(whole("per_block", family.get("per_block", 1), 1), problem.n_features),
-        seed=seed,
-        **{name: value for name, value in family.items() if name not in set_otherwise},  # type: ignore[arg-type]
-    )
-
-
-def _family_partition(
-    problem: Problem, options: FamilyOptions, partition: Partition | str | None, n_threads: int
-) -> Partition:
-    _check_kind(partition)
-    if isinstance(partition, Partition):
-        if partition.n_features != problem.n_features:
-            raise ValueError(f"partition is of {partition.n_features} features, X has {problem.n_features}")
-        return partition
-    # Blocks of one feature are the same partition in any order; contiguous ones cost no memory.
-    total = options.n_blocks
-    kind = partition or ("contiguous" if total in (1, problem.n_features) else "random")
-    return make_partition(problem, n_blocks=total, kind=kind, seed=options.seed, n_threads=n_threads)
-
-
-def check_family_arguments(method: str, family: Mapping[str, Any], partition: Partition | str | None = None) -> None:
-    """Refuses settings of the family that no problem could make right."""
-    if method == "auto":
-        _refuse_family_options(family)
-        _check_partition_of_auto(partition)
-        return
-    _check_kind(partition)
-    one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
-    known = FamilyOptions.__dataclass_fields__.keys() - {"n_blocks", "blocks_per_iter"}
-    FamilyOptions(1, 1, **{name: value for name, value in family.items() if name in known})
-
-
-def _check_kind(partition: Partition | str | None) -> None:
-    if isinstance(partition, Partition) or partition is None or (isinstance(partition, str) and partition in KINDS):
-        return
-    raise ValueError(
-        f"partition={shown(partition)} is not known; use a Partition or one of {', '.join(map(repr, KINDS))}"
-    )
-
-
-def _refuse_family_options(family: Mapping[str, Any]) -> None:
-    for name, value in family.items():
-        if name not in FamilyArguments.__annotations__:
-            raise TypeError(f"solve() has no argument {name}")
-        raise ValueError(
-            f"{name}={shown(value)} is not for method='auto', the default; it needs one of the paper's methods, "
-            "such as method='thread-greedy'"
-        )
-
-
-def _refuse_beyond_family(problem: Problem, method: str) -> None:
-    for name, used in (
-        ("sample_weight", problem.row_weights is not None),
-        ("fit_intercept", problem.fit_intercept),
-        ("offset", problem.offset is not None),
-    ):
-        if used:
-            raise NotImplementedError(f"method={method!r} does not support {name}; use method='auto'")
-    if not np.isfinite(problem.loss.curvature_bound):
-        raise NotImplementedError(
-            f"method={method!r} needs a loss whose second derivative is bounded (its trait curvature_bound); "
-            f"that of loss={problem.loss.name!r} is not; use method='auto'"
-        )
-
-
-def _check_partition_of_auto(partition: Partition | str | None) -> Partition | None:
-    if partition is not None and not isinstance(partition, Partition):
-        raise ValueError(
-            f"partition={shown(partition)} with method='auto' must be a Partition (make_partition makes one; "
-            "on the command line, a file of blockgreedy partition)"
-        )
-    return partition
-
-
 def _blocks_of_auto(problem: Problem, n_blocks: int | None, partition: Partition | str | None) -> int:
     """0 leaves the number to the core."""
     if partition is None:
         return 0 if n_blocks is None else whole("n_blocks", n_blocks, 1, _MAX_AUTO_BLOCKS)
-    partition = _check_partition_of_auto(partition)
+    partition = check_partition_of_auto(partition)
     assert partition is not None
     if partition.n_features != problem.n_features:
         raise ValueError(f"partition is of {partition.n_features} features, X has {problem.n_features}")
