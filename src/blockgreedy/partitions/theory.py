@@ -250,6 +250,13 @@ def safe_step_scale(blocks_per_iter: int, n_blocks: int, rho: float) -> float:
     that block b accepts minimises g·η + β/(2s)·η² + r(w+η), where g is its gradient and r its penalty. From an upper
     bound on rho_block the scale is safe, but larger ones may be safe too.
 
+    Parameters
+    ----------
+    blocks_per_iter, n_blocks : int
+        P and B.
+    rho : float
+        rho_block, or an upper bound on it.
+
     Notes
     -----
     Before it asks what η is, the proof of Theorem 1 says of columns of norm 1, for any steps and any epsilon,
