@@ -179,7 +179,7 @@ def test_table_has_all_kinds_side_by_side_and_fits(text_npz, width):
     header = next(line for line in lines if "random" in line)
     assert header.split() == [kind for kind in KINDS if kind != "contiguous"]
     assert all(len(line) <= width for line in lines[1:])
-    for name in ("search", "rows", "proposition 1", "row sum", "eigenvalue"):
+    for name in ("search", "rows", "proposition 3", "row sum", "eigenvalue"):
         assert any(line.startswith(f"rho_block, {name}") for line in lines)
     assert any(line.startswith("safe P, proven") for line in lines)
     scale, limit = (

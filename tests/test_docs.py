@@ -269,7 +269,7 @@ SHOWN = PUBLIC | {
     for thing in (
         *(bg.data.fetch, bg.data.PublicSet, bg.data.Summary, BlockDiagnosis),
         *(bg.theory.Bound, bg.theory.RhoBlock, bg.theory.rho_block, bg.theory.rate_bound),
-        *(bg.theory.safe_step_scale, bg.theory.step_scale_limit),
+        bg.theory.safe_step_scale,
         *(quality.Quality, quality.measure, cross_validation.CrossValidation),
     )
 }

@@ -15,7 +15,14 @@ import pytest
 
 import blockgreedy as bg
 from blockgreedy.backends.reference import accept, block_greedy, update
-from blockgreedy.partitions.theory import epsilon, max_safe_blocks_per_iter, norm_ratio, rate_bound, rho_block
+from blockgreedy.partitions.theory import (
+    epsilon,
+    max_safe_blocks_per_iter,
+    rate_bound,
+    rho_block,
+    safe_step_scale,
+    step_scale_limit,
+)
 from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, random_targets
 
@@ -50,6 +57,7 @@ def change_by_core(problem, w, partition, options):
             blocks_per_iter=options.blocks_per_iter,
             update=options.update,
             greedy_rule=options.greedy_rule,
+            step_scale=options.step_scale,
             coef_init=w,
             max_iter=1,
             tol=0,
@@ -67,18 +75,19 @@ def change_by_core(problem, w, partition, options):
 BACKENDS = {"reference": change_by_reference, "core": change_by_core}
 
 
-def largest_steps(problem, w, partition):
+def largest_steps(problem, w, partition, scale=1.0):
     """The largest proposed |step| of each block for columns of norm 1, from their definition: a soft threshold."""
-    beta = problem.loss.curvature_bound / problem.n_samples
-    moved = w - problem.gradient(w) / beta
-    steps = np.sign(moved) * np.maximum(np.abs(moved) - problem.alpha / beta, 0) - w
+    curvature = problem.loss.curvature_bound / problem.n_samples / scale
+    moved = w - problem.gradient(w) / curvature
+    steps = np.sign(moved) * np.maximum(np.abs(moved) - problem.alpha / curvature, 0) - w
     return np.array([np.max(np.abs(steps[partition.members(b)])) for b in range(partition.n_blocks)])
 
 
-def promised_change(problem, w, partition, P, rho):
-    """−(1−ε)·P·β/(2B)·‖η‖²_{∞,2}; the mean loss has β = sup ℓ″/n."""
+def promised_change(problem, w, partition, P, rho, scale=1.0):
+    """−P·β/B·(1/s − (1+ε)/2)·‖η‖²_{∞,2}, the paper's −(1−ε)·P·β/(2B)·‖η‖² at s = 1; of a mean loss β = sup ℓ″/n."""
     B, beta = partition.n_blocks, problem.loss.curvature_bound / problem.n_samples
-    return -(1 - epsilon(P, B, rho)) * P * beta / (2 * B) * np.sum(largest_steps(problem, w, partition) ** 2)
+    progress = 1 / scale - (1 + epsilon(P, B, rho)) / 2
+    return -P * beta / B * progress * np.sum(largest_steps(problem, w, partition, scale) ** 2)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -92,9 +101,15 @@ def test_expected_descent_of_one_step_is_at_least_what_the_proof_says(loss, seed
     partition = bg.make_partition(X, n_blocks=B, seed=seed)
     rho = rho_block(X, partition).exact.value
     w = rng.normal(size=p) * (rng.random(p) < 0.5) * rng.choice([0.1, 3.0])
+    rounding = 1e-12 * problem.objective(w)
     for P in range(1, B + 1):
-        change = change_by_reference(problem, w, partition, FamilyOptions(B, P, update="add", greedy_rule="step"))
-        assert change <= promised_change(problem, w, partition, P, rho) + 1e-12 * problem.objective(w)
+        for scale in (1.0, 0.5, safe_step_scale(P, B, rho)):
+            options = FamilyOptions(B, P, update="add", greedy_rule="step", step_scale=scale)
+            change = change_by_reference(problem, w, partition, options)
+            assert change <= promised_change(problem, w, partition, P, rho, scale) + rounding
+        # At the safe scale the bound is the sum of the gains; the largest is at least that of the largest step.
+        change = change_by_reference(problem, w, partition, FamilyOptions(B, P, update="add", step_scale=scale))
+        assert change <= promised_change(problem, w, partition, P, rho, scale) + rounding
 
 
 def equally_correlated(B, product, alpha, n_others=3):
@@ -115,17 +130,34 @@ def equally_correlated(B, product, alpha, n_others=3):
 
 @pytest.mark.filterwarnings("ignore::blockgreedy.ConvergenceRiskWarning")
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("scale", [1.0, 0.3, 1.5])
 @pytest.mark.parametrize("alpha", [0.0, 0.25])
 @pytest.mark.parametrize(("B", "product"), [(2, 0.9), (4, 0.15), (4, 0.6)])
-def test_the_expected_descent_of_equally_correlated_columns_is_what_the_proof_says(backend, alpha, B, product):
+def test_the_expected_descent_of_equally_correlated_columns_is_what_the_proof_says(backend, scale, alpha, B, product):
     problem, partition = equally_correlated(B, product, alpha)
     rho = rho_block(problem.X, partition).exact.value
     w = np.zeros(problem.n_features)
     for P in range(1, B + 1):
-        change = BACKENDS[backend](problem, w, partition, FamilyOptions(B, P, update="add"))
-        by_hand = -(1 - (P - 1) * product) * P / (2 * len(problem.X)) * (1 - alpha) ** 2
-        assert change == pytest.approx(by_hand, rel=1e-12)
-        assert change == pytest.approx(promised_change(problem, w, partition, P, rho), rel=1e-9)
+        change = BACKENDS[backend](problem, w, partition, FamilyOptions(B, P, update="add", step_scale=scale))
+        progress = scale - (1 + (P - 1) * product) * scale**2 / 2
+        assert change == pytest.approx(-progress * P / len(problem.X) * (1 - alpha) ** 2, rel=1e-12, abs=1e-15)
+        promised = promised_change(problem, w, partition, P, rho, scale)
+        assert change == pytest.approx(promised, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("product", [0.3, 0.7, 0.95])
+def test_the_safe_scale_is_the_best_for_equally_correlated_columns_and_the_limit_is_sharp(product):
+    B = 4
+    problem, partition = equally_correlated(B, product, alpha=0.0)
+    rho, w = rho_block(problem.X, partition).exact.value, np.zeros(problem.n_features)
+
+    def change(P, scale):
+        return change_by_reference(problem, w, partition, FamilyOptions(B, P, update="add", step_scale=scale))
+
+    for P in range(1, B + 1):
+        best, limit = safe_step_scale(P, B, rho), step_scale_limit(P, B, rho)
+        assert change(P, best) < min(change(P, 0.99 * best), change(P, 1.01 * best))
+        assert change(P, 0.999 * limit) < 0 < change(P, 1.001 * limit)
 
 
 @pytest.mark.parametrize("product", [0.3, 0.45, 0.7, 0.95])
@@ -244,78 +276,6 @@ def test_corollary_bounds_the_error_of_thread_greedy_where_rho_block_is_below_2(
     assert len(k) > 10
     assert np.all(error[1:] <= np.array(bounds) + 1e-14)
     assert bounds[-1] < error[0]  # it says something
-
-
-def orthogonal_columns(rng, norms):
-    return np.linalg.qr(rng.normal(size=(len(norms), len(norms))))[0] * norms
-
-
-def course_of(problem, partition, rule, n_iter):
-    """(error after each iteration of all blocks, R₁ in the weights of columns at norm 1), without regularisation."""
-    X = np.asarray(problem.X)
-    norms, minimiser = np.linalg.norm(X, axis=0), np.linalg.lstsq(X, problem.y, rcond=None)[0]
-    B = partition.n_blocks
-    course = block_greedy(problem, partition.block_of, FamilyOptions(B, B, update="add", greedy_rule=rule))
-    iterates = [np.zeros(len(norms)), *(w for w, _ in itertools.islice(course, n_iter))]
-    radius = max(float(np.sum(norms * np.abs(w - minimiser))) for w in iterates)
-    return np.array([problem.objective(w) for w in iterates[1:]]) - problem.objective(minimiser), radius
-
-
-def test_short_columns_first_is_beyond_theorem_1_and_within_the_bound_for_steps():
-    """Twelve columns of norm 1e-3 and one of norm 1, orthogonal: the largest steps are on those that matter least."""
-    rng = np.random.default_rng(0)
-    norms = np.r_[np.full(12, 1e-3), 1.0]
-    X = orthogonal_columns(rng, norms)
-    problem = bg.Problem(X, X @ np.r_[np.full(12, 2.0), 1.0], alpha=0.0)
-    partition = bg.Partition(np.zeros(13, dtype=int), 1)
-    error, radius = course_of(problem, partition, "step", 12)
-    asked = {"radius": radius, "smoothness": 1 / 13}
-    assert error[-1] > rate_bound(12, 1, 1, 1.0, **asked)  # of "gain": this run is not covered
-    ratio = norm_ratio(X, partition)
-    assert ratio == pytest.approx(1000)
-    assert error[-1] <= rate_bound(12, 1, 1, 1.0, greedy_rule="step", norm_ratio=ratio, **asked)
-    error, radius = course_of(problem, partition, "gain", 12)
-    assert error[-1] <= rate_bound(12, 1, 1, 1.0, radius=radius, smoothness=1 / 13)
-
-
-@pytest.mark.filterwarnings("ignore:y has mean")
-@pytest.mark.parametrize("rule", ["gain", "step"])
-@pytest.mark.parametrize("seed", range(40))
-def test_no_random_columns_of_any_norms_break_the_rate(rule, seed):
-    rng = np.random.default_rng(300 + seed)
-    B, n_short = int(rng.integers(1, 4)), int(rng.integers(1, 7))
-    p = B * (n_short + 1)
-    norms = np.tile(np.r_[np.full(n_short, 10.0 ** -rng.uniform(0, 4)), 1.0], B)
-    norms *= 10 ** (rng.uniform(-1, 1, size=p) * rng.choice([0, 1]))
-    X = orthogonal_columns(rng, norms)
-    X += rng.choice([0, 0.02]) * norms * rng.normal(size=(p, p))
-    w = rng.uniform(0.5, 2, size=p) / norms ** rng.choice([0, 0.5, 1])
-    problem = bg.Problem(X, X @ w, alpha=0.0)
-    partition = bg.make_partition(X, n_blocks=B, kind="contiguous")
-    rho = rho_block(X, partition).upper.value
-    if epsilon(B, B, rho) >= 1:
-        pytest.skip("rho_block is 2 or more: the theorem says nothing")
-    error, radius = course_of(problem, partition, rule, 3 * p)
-    asked = {"radius": radius, "smoothness": 1 / p, "greedy_rule": rule, "norm_ratio": norm_ratio(X, partition)}
-    bounds = [rate_bound(k, B, B, rho, **asked) for k in range(1, 3 * p + 1)]
-    assert np.all(error <= np.array(bounds) * (1 + 1e-9) + 1e-14 * problem.objective(np.zeros(p)))
-
-
-def test_the_ratio_of_norms_is_taken_within_blocks():
-    X = np.array([[1.0, 0.0, 5.0, 0.0, 3.0], [0.0, 4.0, 0.0, 0.0, 0.0]])
-    assert norm_ratio(X, bg.Partition([0, 0, 1, 1, 1], 2)) == 4
-    assert norm_ratio(X, bg.Partition([0, 1, 2, 3, 2], 4)) == pytest.approx(5 / 3)  # block 3 holds the empty column
-    with pytest.raises(ValueError, match="X has 5 features, the partition has 2"):
-        norm_ratio(X, bg.Partition([0, 1], 2))
-
-
-def test_the_rule_of_steps_needs_the_ratio_of_norms():
-    with pytest.raises(ValueError, match="greedy_rule='step' needs norm_ratio"):
-        rate_bound(1, 1, 1, 1.0, radius=1.0, greedy_rule="step")
-    with pytest.raises(ValueError, match=r"norm_ratio=0\.5 must be a number of at least 1"):
-        rate_bound(1, 1, 1, 1.0, radius=1.0, greedy_rule="step", norm_ratio=0.5)
-    with pytest.raises(ValueError, match="greedy_rule='best' is not known; use one of 'gain', 'step'"):
-        rate_bound(1, 1, 1, 1.0, radius=1.0, greedy_rule="best")
 
 
 def test_a_run_beyond_the_safe_p_diverges_and_one_within_it_does_not():

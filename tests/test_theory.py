@@ -98,7 +98,7 @@ def test_bounds_are_sharp_on_copies_and_on_orthogonal_columns():
     found = rho_block(sp.eye_array(6, format="csc"), bg.Partition(np.arange(6) % 3, 3))
     assert {bound.name: round(bound.value, 6) for bound in found.bounds} == {
         "blocks": 3.0, "rows": 1.0, "weighted rows": 1.0, "exact": 1.0, "search": 1.0,
-        "proposition 1": 1.0, "row sum": 1.0, "eigenvalue": 1.0,
+        "proposition 3": 1.0, "row sum": 1.0, "eigenvalue": 1.0,
     }  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def test_a_sample_is_labelled_an_estimate_and_certified_bounds_remain():
     assert "of 500 columns looked at" in some.estimate.how
     assert {b.kind for b in some.bounds if b.name.startswith("sampled")} == {"estimate"}
     assert some.upper.kind == "certified"
-    for name in ("proposition 1", "row sum", "eigenvalue"):
+    for name in ("proposition 3", "row sum", "eigenvalue"):
         assert some.lower.value <= some[f"sampled {name}"].value <= whole[name].value
     assert rho_block(data.X, partition, budget=0).estimate is None
 

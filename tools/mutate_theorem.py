@@ -26,6 +26,7 @@ import blockgreedy.backends.reference as reference
 import blockgreedy.partitions.theory as theory
 
 ROOT = Path(__file__).parent.parent
+TESTS = ("test_theorem.py", "test_theorem_norms.py")
 
 
 def divide_rate_bound() -> None:
@@ -70,7 +71,7 @@ def run_mutated(name: str, quick: bool) -> None:
     found = Failures()
     options = ["-p", "no:cacheprovider", *(["-x"] if quick else [])]
     with contextlib.redirect_stdout(io.StringIO()):
-        code = pytest.main([*options, str(ROOT / "tests" / "test_theorem.py")], plugins=[found])
+        code = pytest.main([*options, *(str(ROOT / "tests" / name) for name in TESTS)], plugins=[found])
     so_far = " before the first failure ended the run" if quick and found.counts else ""
     print(f"{name}: {found.counts.total()} of {found.n_tests} tests fail{so_far}")
     for test, count in sorted(found.counts.items()):

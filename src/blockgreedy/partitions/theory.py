@@ -116,7 +116,7 @@ def rho_block(
     bounds.append(Bound("search", reached, "lower", "certified", f"{what} from {n_starts} starts"))
     if is_known:
         how = "known without a look: rho_block is B, and none of these exceeds B"
-        names = ("proposition 1", "row sum", "eigenvalue")
+        names = ("proposition 3", "row sum", "eigenvalue")
         bounds += [Bound(name, float(B), "upper", "certified", how) for name in names]
     elif cross is not None:
         bounds += _bounds_by_products(unit, B, cross, reached)
@@ -183,7 +183,7 @@ def _bounds_by_products(unit: UnitColumns, B: int, cross: _CrossProducts, known:
     """
     mu = min(1.0, float(cross.largest.max()) + unit.rounding)
     found = {
-        "proposition 1": (1 + (B - 1) * mu, f"1 + (B−1)·{mu:.4g}, the largest |product| across blocks"),
+        "proposition 3": (1 + (B - 1) * mu, f"1 + (B−1)·{mu:.4g}, the largest |product| across blocks"),
         "row sum": (
             1 + min(B - 1.0, float(cross.sums.max()) + B * unit.rounding),
             "1 + a column's largest |product| with every other block, added up: the worst column",
@@ -249,6 +249,13 @@ def safe_step_scale(blocks_per_iter: int, n_blocks: int, rho: float) -> float:
     ``update="add"`` with ``step_scale=s`` divides the curvature β of every feature by s: the step η_b of the feature
     that block b accepts minimises g·η + β/(2s)·η² + r(w+η), where g is its gradient and r its penalty. From an upper
     bound on rho_block the scale is safe, but larger ones may be safe too.
+
+    Parameters
+    ----------
+    blocks_per_iter, n_blocks : int
+        P and B.
+    rho : float
+        rho_block, or an upper bound on it.
 
     Notes
     -----
