@@ -178,7 +178,7 @@ def test_the_family_does_not_pay_for_its_partition(monkeypatch, rng):
         time.sleep(1.0)
         return bg.make_partition(*args, **options)
 
-    monkeypatch.setattr("blockgreedy.solvers.solve.make_partition", slowly)
+    monkeypatch.setattr("blockgreedy.solvers.family_arguments.make_partition", slowly)
     X = rng.normal(size=(50, 30))
     problem = bg.Problem(X, X[:, 0] + rng.normal(size=50), alpha=1e-3)
     solution = bg.solve(problem, "thread-greedy", n_blocks=5, tol=0, max_iter=20, max_seconds=0.9)
