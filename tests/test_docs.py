@@ -161,10 +161,12 @@ def test_every_page_is_in_the_menu():
 def test_the_reference_has_every_public_name():
     pages = [page.read_text() for page in (ROOT / "docs").glob("api*.md")]
     shown = re.findall(r"^::: (\S+)", "\n".join(pages), flags=re.MULTILINE)
-    modules = {"data", "theory"}  # sections of their own
+    modules = {"data", "family", "theory"}  # sections of their own
     assert {name.split(".")[-1] for name in shown} >= set(bg.__all__) - modules
-    constants = {name for name in bg.data.__all__ if name.isupper()}
-    assert {name.split(".")[-1] for name in shown if ".data." in name} >= set(bg.data.__all__) - constants
+    for module in (bg.data, bg.family):
+        constants = {name for name in module.__all__ if name.isupper()}
+        within = [name for name in shown if name.startswith(module.__name__)]
+        assert {name.split(".")[-1] for name in within} >= set(module.__all__) - constants
     assert {"blockgreedy.partitions.theory", "blockgreedy.models.model.Model"} <= set(shown)
 
 
@@ -252,7 +254,8 @@ def test_an_asset_from_elsewhere_is_found(tmp_path):
     ]
 
 
-PUBLIC = {name: getattr(bg, name) for name in bg.__all__ if name not in ("data", "theory")}
+PUBLIC = {name: getattr(bg, name) for name in bg.__all__ if name not in ("data", "family", "theory")}
+PUBLIC |= {f"family.{name}": getattr(bg.family, name) for name in bg.family.__all__ if not name.isupper()}
 
 
 @pytest.mark.parametrize("name", PUBLIC)

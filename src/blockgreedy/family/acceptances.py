@@ -40,7 +40,15 @@ def best(by: Score = "gain", per_block: int = 1) -> Accept:
 
 
 def best_overall(count: int, by: Score = "gain") -> Accept:
-    """The ``count`` best proposals of all selected blocks together, in the order of the proposals."""
+    """The best proposals of all selected blocks together, in the order of the proposals.
+
+    Parameters
+    ----------
+    count : int
+        How many; fewer where fewer move.
+    by : {"gain", "step", "subgradient"}, default "gain"
+        What is compared, as in ``best``.
+    """
     one_of("by", by, SCORES)
     most = whole("count", count, 1)
 
@@ -54,7 +62,7 @@ def best_overall(count: int, by: Score = "gain") -> Accept:
 
 
 def everything(state: State, proposals: Proposals) -> Features:
-    """All proposals that move: with blocks of one feature, what SCD and Shotgun accept."""
+    """``accept(state, proposals)``: all that move; with blocks of one feature, what SCD and Shotgun accept."""
     return proposals.features[proposals.moves]
 
 

@@ -36,7 +36,7 @@ class GenericEngine(FamilyEngine):
 
     def __init__(self, *given: Any, rules: Rules, recording: Recording, **settings: Any) -> None:
         self.rules, self._recording = rules, recording
-        super().__init__(*given, **settings)
+        super().__init__(*given, trace_spectral_radius=False, **settings)
 
     def _make_core(self) -> Iterations:
         core = super()._make_core()
@@ -117,9 +117,9 @@ def run(
         intercept.
     partition : Partition or str, optional
         The blocks: "random" (default), "contiguous", "clustered", "balanced".
-    step_scale, inner_tol, max_sweeps, on_divergence
+    step_scale, inner_tol, max_sweeps, on_divergence, tol, max_iter, max_seconds, n_threads
         As in ``solve``.
-    tol, max_iter, max_seconds, n_threads, coef_init, intercept_init, trace_iters, trace_seconds, callback
+    coef_init, intercept_init, trace_iters, trace_seconds, callback
         As in ``solve``.
     seed : int, default 0
         Of random partitions and of ``state.draw``, whose numbers are those of ``solve``, and ``state.random``.
@@ -134,10 +134,9 @@ def run(
     Solution
         As of ``solve``, with the telemetry.
 
-    Raises
-    ------
-    RuleError
-        If a rule returns what no iteration can be made of. The message names the rule and the value.
+    Notes
+    -----
+    A ``RuleError`` is raised if a rule returns what no iteration can be made of; it names the rule and the value.
 
     Examples
     --------
@@ -154,17 +153,11 @@ def run(
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
-    may_call("propose", propose)
-    preset = PRESETS[one_of("method", method, PRESETS)]
-    rules = Rules(
-        preset.select if select is None else _rule("select", select, SELECTIONS),
-        propose,
-        preset.accept if accept is None else _rule("accept", accept, ACCEPTANCES),
-        update if callable(update) else one_of("update", update, UPDATES),
-    )
+    rules = _rules(method, select, propose, accept, update)
+    recording = _recording(telemetry, objective_iters, spectral_radius_iters)
     threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
     start = given_start(problem, coef_init, intercept_init)
-    arguments: FamilyArguments = {
+    settings: FamilyArguments = {
         "blocks_per_iter": blocks_per_iter,
         "update": "add" if callable(rules.update) else rules.update,
         "step_scale": _scale(step_scale, propose),
@@ -172,29 +165,39 @@ def run(
         "max_sweeps": max_sweeps,
         "on_divergence": on_divergence,
     }
-    given, options = family_settings(problem, method, n_blocks, partition, seed_of("seed", seed), arguments, threads)
-    if rules == Rules(preset.select, None, preset.accept, "add"):
+    seed = seed_of("seed", seed)
+    given, options = family_settings(problem, method, n_blocks, partition, seed, settings, threads)
+    if rules == _rules(method, None, None, None, "add"):
         warn_of_risk(problem, given, options, threads, stacklevel=2)
     last = 10_000 * options.check_every if max_iter is None else index(max_iter)
     began = time.perf_counter()
     engine = GenericEngine(
-        problem,
-        given,
-        options,
+        *(problem, given, options),
         rules=rules,
-        recording=_recording(telemetry, objective_iters, spectral_radius_iters),
+        recording=recording,
         tol=float(tol),
         n_threads=threads,
         max_iter=last,
         start=start,
         stop_on_divergence=on_divergence == "stop",
-        trace_spectral_radius=False,
     )
     limits = Limits(last, began + (float("inf") if max_seconds is None else float(max_seconds)))
     recorder = Recorder(engine, None if trace_iters is None else index(trace_iters), trace_seconds, callback)
     solution = run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
-    record = engine.core.telemetry if telemetry else None
+    record = engine.core.telemetry if recording.rows else None
     return replace(solution, step_scale=options.step_scale, telemetry=record)
+
+
+def _rules(method: Any, select: Any, propose: Any, accept: Any, update: Any) -> Rules:
+    """Those that were asked for; where none was, the preset's."""
+    preset = PRESETS[one_of("method", method, PRESETS)]
+    may_call("propose", propose)
+    return Rules(
+        preset.select if select is None else _rule("select", select, SELECTIONS),
+        propose,
+        preset.accept if accept is None else _rule("accept", accept, ACCEPTANCES),
+        update if callable(update) else one_of("update", update, UPDATES),
+    )
 
 
 def _rule(name: str, asked: Any, known: dict[str, Rule]) -> Rule:

@@ -14,7 +14,15 @@ from blockgreedy.family.selections import Select, every_block, uniform
 
 @dataclass(frozen=True)
 class Preset:
-    """What one of the paper's algorithms selects and accepts."""
+    """What one of the paper's algorithms selects and accepts; ``PRESETS`` has one for each.
+
+    Attributes
+    ----------
+    select : callable
+        ``select(state)`` returns blocks.
+    accept : callable
+        ``accept(state, proposals)`` returns features.
+    """
 
     select: Select
     accept: Accept

@@ -18,17 +18,17 @@ Select = Callable[["State"], ArrayLike]
 
 
 def uniform(state: State) -> list[int]:
-    """P of the B blocks, each as likely as any other: the paper's rule."""
+    """``select(state)``: P of the B blocks, each as likely as any other: the paper's rule."""
     return state.draw(state.blocks_per_iter)
 
 
 def every_block(state: State) -> NDArray[np.intp]:
-    """All blocks, in every iteration."""
+    """``select(state)``: all blocks, in every iteration."""
     return np.arange(state.n_blocks)
 
 
 def cyclic(state: State) -> NDArray[np.intp]:
-    """P blocks after the other, again and again."""
+    """``select(state)``: the next P blocks, from the first one again after the last."""
     first = state.iteration * state.blocks_per_iter
     return (first + np.arange(state.blocks_per_iter)) % state.n_blocks
 
