@@ -178,7 +178,7 @@ def run(
         tol=float(tol),
         n_threads=threads,
         max_iter=last,
-        start=start,
+        start=None if start is None else start[0],
         stop_on_divergence=on_divergence == "stop",
     )
     limits = Limits(last, began + (float("inf") if max_seconds is None else float(max_seconds)))
