@@ -318,13 +318,18 @@ def test_search_finds_features_by_a_part_of_their_name(browser, page_files, page
     assert browser.get_log("browser") == []
 
 
+def is_complete(file):
+    """Whether a download is there: Chromium holds its name with an empty file until the whole text has arrived."""
+    return file.exists() and file.stat().st_size > 0
+
+
 def downloaded(browser, folder, name):
     """The rows of the CSV file that the page's button saves under this name."""
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
     (button,) = [b for b in browser.find_elements("css selector", ".tools button") if b.text == "Download CSV"]
     browser.execute_script("arguments[0].click()", button)
     deadline = time.monotonic() + 10
-    while not (folder / name).exists() and time.monotonic() < deadline:
+    while not is_complete(folder / name) and time.monotonic() < deadline:
         time.sleep(0.05)
     with (folder / name).open(newline="") as file:
         return list(csv.DictReader(file))
