@@ -130,6 +130,22 @@ def slow(store):
     say(bg.solve(problem_of(store), cluster=WORLD, n_threads=1).status)
 
 
+def blas(store):
+    """Threads of NumPy's BLAS before, during and after a fit."""
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    seen = []
+
+    def look(_=None):
+        seen.append(max(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"))
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        look()
+        bg.solve(problem_of(store), cluster=WORLD, n_threads=1, callback=look)
+        look()
+    say(seen[0], *sorted(set(seen[1:-1])), seen[-1])
+
+
 def impatient(store, checkpoint, *words):
     """A fit in which the watch waits less long, so that the test does not."""
     watch.LOST, watch.BEAT = 3.0, 0.5

@@ -104,6 +104,11 @@ def test_a_rank_that_is_slow_is_waited_for(store):
     assert run(2, "slow", store) == ("converged\n", 0)
 
 
+def test_ranks_keep_the_threads_of_blas_within_their_own(store):
+    """It takes a thread for each core by itself, of which each rank would have as many."""
+    assert run(2, "blas", store) == ("2 1 2\n", 0)
+
+
 def test_what_fails_on_one_rank_ends_all(store, tmp_path):
     said, code = run(2, "fit", store, tmp_path / "c", "fail")
     assert code != 0

@@ -53,6 +53,23 @@ def test_products_of_the_working_set(dtype, n_rows):
     assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))  # any number of threads
 
 
+def test_products_of_many_short_columns_are_summed_by_parts_of_them():
+    """Pieces of them in blocks of rows would be shorter than 64 entries: there are 5,000 columns of 90 entries."""
+    random, X = np.random.default_rng(2), columns(3000, 5000, np.float64, 3, density=0.03)
+    places = np.column_stack([np.zeros(5000, dtype=np.int32), np.arange(5000, dtype=np.int32)])
+    h, p = random.random(3000), np.where(random.random(5000) < 0.8, random.standard_normal(5000), 0.0)
+    wanted = np.sort(random.choice(5000, 900, replace=False)).astype(np.int32)
+    results = []
+    for n_threads in (1, 3):
+        working = _core.WorkingColumns([core_matrix(X)], places.ravel(), _core.Team(n_threads))
+        working.bend(np.sqrt(h).astype(np.float32))
+        found = working.gram_product(p, wanted)
+        assert found == pytest.approx((X.T @ (h * (X @ p)))[wanted], rel=1e-3, abs=1e-3)
+        assert working.combine(p) == pytest.approx(X @ p, rel=1e-12, abs=1e-12)
+        results.append((found, working.combine(p)))
+    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+
+
 def test_the_core_refuses_columns_that_are_not_there():
     matrix, team = core_matrix(columns(5, 3, np.float64)), _core.Team(1)
     with pytest.raises(ValueError, match="places"):

@@ -287,16 +287,6 @@ def test_unknown_options_are_named(problem):
             bg.solve(problem, method, step_size=1)
 
 
-@pytest.mark.parametrize(
-    "extra", [{"sample_weight": np.arange(60)}, {"fit_intercept": True}, {"offset": 1.0}], ids=lambda e: next(iter(e))
-)
-def test_the_family_refuses_what_only_the_default_solver_has(rng, extra):
-    problem = random_problem(rng, "squared", 0.1, **extra)
-    assert bg.solve(problem).status == "converged"
-    with pytest.raises(NotImplementedError, match=f"does not support {next(iter(extra))}; use method='auto'"):
-        bg.solve(problem, "thread-greedy")
-
-
 def test_a_start_outside_the_box_is_refused(rng):
     problem = random_problem(rng, "squared", 0.1, positive=True)
     with pytest.raises(ValueError, match="inside lower ≤ w ≤ upper"):

@@ -26,6 +26,7 @@ from blockgreedy.backends.tiles.plan import Machines, Size, plan_grid
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.work import Work, expected_work
 from blockgreedy.backends.tiles.worker import TileWorker
+from blockgreedy.base.threads import blas_limited
 
 
 def ranks_at_hand() -> Communicator:
@@ -113,7 +114,11 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=None, help="of this machine (default: one for each rank)")
     parser.add_argument("--parts", action="store_true", help="what the predicted seconds are spent on")
     options = parser.parse_args()
-    ranks = ranks_at_hand()
+    with blas_limited(1):  # as in fits by ranks
+        compare(ranks_at_hand(), options)
+
+
+def compare(ranks: Communicator, options: argparse.Namespace) -> None:
     data = made(options.set, options.entries)
     X = sp.csc_array(data.X)
     problem = bg.Problem(X, np.asarray(data.y, dtype=np.float64), loss="logistic", alpha=1.0, fit_intercept=True)

@@ -9,12 +9,14 @@
 #include "base/threads.hpp"
 #include "base/views.hpp"
 #include "kernels/kernels.hpp"
+#include "math/core_problem.hpp"
 
 namespace blockgreedy {
 
-// X_W where it lies, in columns of several matrices, and Z = diag(root) X_W in float32. Rows are cut into blocks
-// whose number depends on the data alone: a block's part of Zp stays in the cache until its part of Zᵀ(Zp) is done,
-// threads share blocks, and sums come out the same for any number of threads.
+// X_W where it lies, in columns of several matrices, and Z = diag(root) X_W in float32. Threads share blocks of rows,
+// or, where columns are so short that finding their pieces would take longer than multiplying, parts of the columns,
+// each with a sum of its own. How many there are depends on the data alone, so that sums come out the same for any
+// number of threads.
 template <class T>
 class WorkingColumns {
  public:
@@ -42,6 +44,12 @@ class WorkingColumns {
     }
     constexpr std::int64_t entries_per_block = 100000, most_blocks = 16;
     n_blocks_ = std::clamp<std::int64_t>(total / entries_per_block, 1, most_blocks);
+    // Pieces of 64 entries and more; else private sums, if rows have entries enough to pay for them. Measured as in
+    // the default solver (tuning.hpp).
+    constexpr std::int64_t least_in_block = 64, entries_per_row = 4;
+    n_parts_ = std::min<std::int64_t>(total / (entries_per_row * std::max<std::int64_t>(n_rows_, 1)), most_blocks);
+    if (n_blocks_ == 1 || n_parts_ < 4 || total >= least_in_block * n_blocks_ * count) n_parts_ = 0;
+    if (n_parts_ > 0) return;
     cuts_.resize((n_blocks_ + 1) * count);
     for (std::int64_t k = 0; k < count; ++k) {
       const std::int32_t *begin = columns_[k].rows, *end = begin + size(k);
@@ -80,6 +88,10 @@ class WorkingColumns {
   void gram_product(const double* p, const std::int32_t* wanted, std::int64_t n_wanted, float* out,
                     ThreadTeam& team) {
     find_moved(p);
+    if (n_parts_ > 0) {
+      gram_product_by_parts(p, wanted, n_wanted, out, team);
+      return;
+    }
     partial_.resize(n_blocks_ * n_wanted);
     team.for_work(n_blocks_, 2 * n_entries_, [&](std::int64_t b) {
       std::fill(u_.begin() + first_row(b), u_.begin() + first_row(b + 1), 0.0F);
@@ -106,6 +118,16 @@ class WorkingColumns {
   // X_W d in float64, from the columns as they are given.
   void combine(const double* d, double* out, ThreadTeam& team) {
     find_moved(d);
+    if (n_parts_ > 0) {
+      std::vector<double> sums;
+      sum_by_parts(sums, out, team, [&](std::int32_t j, double* to) {
+        const Column& column = columns_[j];
+        for (std::int64_t i = 0; i < size(j); ++i) {
+          to[column.rows[i]] += d[j] * static_cast<double>(column.values[i]);
+        }
+      });
+      return;
+    }
     team.for_work(n_blocks_, n_entries_, [&](std::int64_t b) {
       std::fill(out + first_row(b), out + first_row(b + 1), 0.0);
       for (const std::int32_t j : moved_) {
@@ -132,20 +154,60 @@ class WorkingColumns {
   std::int32_t cut(std::int64_t block, std::int64_t j) const { return cuts_[block * n_cols() + j]; }
   void find_moved(const double* p) {
     moved_.clear();
+    moved_entries_ = 0;
     for (std::int64_t j = 0; j < n_cols(); ++j) {
       if (p[j] == 0) continue;
       moved_.push_back(static_cast<std::int32_t>(j));
-      nonzeros_touched += size(j);
+      moved_entries_ += size(j);
     }
+    nonzeros_touched += moved_entries_;
+  }
+
+  // out = Σ of what add(j, …) adds for each column that moves, by parts of them; `sums`: scratch.
+  template <class Real, class Add>
+  void sum_by_parts(std::vector<Real>& sums, Real* out, ThreadTeam& team, Add add) {
+    sums.resize((n_parts_ - 1) * n_rows_);
+    const auto moved_cuts =
+        cut_by_work(moved_.size(), moved_entries_, n_parts_, [&](std::size_t k) { return size(moved_[k]); });
+    team.for_work(n_parts_, n_entries_, [&](std::int64_t part) {
+      Real* to = part == 0 ? out : sums.data() + (part - 1) * n_rows_;
+      std::fill(to, to + n_rows_, Real(0));
+      for (auto k = moved_cuts[part]; k < moved_cuts[part + 1]; ++k) add(moved_[k], to);
+    });
+    const RowSlices slices(n_rows_);
+    team.for_work(slices.count(), n_parts_ * n_rows_, [&](std::int64_t slice) {
+      for (std::int64_t part = 1; part < n_parts_; ++part) {
+        const Real* from = sums.data() + (part - 1) * n_rows_;
+        for (std::int64_t i = slices.begin(slice); i < slices.end(slice); ++i) out[i] += from[i];
+      }
+    });
+  }
+
+  void gram_product_by_parts(const double* p, const std::int32_t* wanted, std::int64_t n_wanted, float* out,
+                             ThreadTeam& team) {
+    sum_by_parts(sums_, u_.data(), team, [&](std::int32_t j, float* to) {
+      kernels().float_axpy(columns_[j].rows, columns_[j].floats, size(j), static_cast<float>(p[j]), to);
+    });
+    for (std::int64_t i = 0; i < n_rows_; ++i) u_[i] *= h_[i];
+    const std::int64_t n_shares = std::min<std::int64_t>(64, n_wanted);
+    team.for_work(n_shares, n_entries_, [&](std::int64_t share) {
+      for (std::int64_t k = n_wanted * share / n_shares; k < n_wanted * (share + 1) / n_shares; ++k) {
+        const Column& column = columns_[wanted[k]];
+        out[k] = static_cast<float>(kernels().float_dot(column.rows, column.floats, size(wanted[k]), u_.data()));
+      }
+    });
+    for (std::int64_t k = 0; k < n_wanted; ++k) nonzeros_touched += size(wanted[k]);
   }
 
   std::int64_t n_rows_;
   std::vector<Column> columns_;  // and one that ends the last
-  std::vector<float> h_, u_, copies_;
+  std::vector<float> h_, u_, copies_, sums_;
   std::int64_t n_blocks_ = 1, n_entries_ = 0;
+  std::int64_t n_parts_ = 0;        // of the columns, where threads do not share blocks of rows
   std::vector<std::int32_t> cuts_;  // of a block's first row in each column
   std::vector<double> partial_;
   std::vector<std::int32_t> moved_;
+  std::int64_t moved_entries_ = 0;
 };
 
 }  // namespace blockgreedy

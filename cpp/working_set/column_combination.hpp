@@ -30,9 +30,9 @@ class ColumnCombination {
   void sum(const std::vector<Term>& terms, Base base, std::vector<double>& out) {
     std::int64_t work = 0;
     for (const Term& term : terms) work += view_.count(term.feature);
-    // On tall data private sums would cost more than finding the rows of a slice, which dense columns have for
-    // nothing.
-    if (is_tall(view_.n_rows) || (is_dense && rows_.slices().count() >= min_slices))
+    // On tall data private sums would cost more than finding the rows of a slice in long columns; dense ones have
+    // them for nothing.
+    if (is_dense ? rows_.slices().count() >= min_slices : is_tall(view_.n_rows) && has_long_columns(terms, work))
       sum_by_rows(terms, work, base, out.data());
     else sum_by_columns(terms, work, base, out);
   }
@@ -56,6 +56,12 @@ class ColumnCombination {
  private:
   static constexpr bool is_dense = !requires(View view) { view.indices; };
   static constexpr std::int64_t min_slices = 4;  // fewer would leave threads without work
+
+  bool has_long_columns(const std::vector<Term>& terms, std::int64_t work) const {
+    using T = Tuning::Layout;
+    const auto pieces = static_cast<std::int64_t>(terms.size()) * rows_.slices().count();
+    return work >= T::least_in_slab * pieces || work < T::rows_without_slabs * view_.n_rows;
+  }
 
   template <class Base>
   void sum_by_rows(const std::vector<Term>& terms, std::int64_t work, Base base, double* out) {

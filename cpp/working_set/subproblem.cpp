@@ -191,21 +191,27 @@ void Subproblem::cut(Subset& subset) const {
   for (std::int32_t k : subset.members) subset.work += columns[k].count;
   std::int64_t n_parts = parts_for(subset.work);
   // Without slabs every part has a private sum over all rows, which must not cost more than the part.
-  if (slab_starts_.empty())
-    n_parts = std::clamp<std::int64_t>(subset.work / (T::rows_per_private_sum * n_rows_), 1, n_parts);
+  if (!by_slabs_) {
+    const std::int64_t least = is_tall(n_rows_) ? T::rows_per_tall_sum : T::rows_per_private_sum;
+    n_parts = std::clamp<std::int64_t>(subset.work / (least * n_rows_), 1, n_parts);
+    if (is_tall(n_rows_)) n_parts = std::min(n_parts, T::max_private_sums);
+  }
   subset.cuts = cut_by_work(subset.members.size(), subset.work, n_parts,
                             [&](std::size_t k) { return columns[subset.members[k]].count; });
 }
 
 void Subproblem::cut_slabs() {
   slab_starts_.clear();
-  if (!is_tall(n_rows_)) return;
-  const std::int64_t n_slabs = rows_.slices().count();
-  slab_starts_.resize(columns.size() * static_cast<std::size_t>(n_slabs + 1));
-  const auto m = static_cast<std::int64_t>(columns.size());
-  team_.for_work(64, n_nonzeros_, [&](std::int64_t part) {
+  by_slabs_ = is_tall(n_rows_);
+  if (!by_slabs_) return;
+  const std::int64_t n_slabs = rows_.slices().count(), n_columns = static_cast<std::int64_t>(columns.size());
+  by_slabs_ = n_nonzeros_ >= T::least_in_slab * n_slabs * n_columns || n_nonzeros_ < T::rows_without_slabs * n_rows_;
+  first_slabbed_ = by_slabs_ ? 0 : first_shared_;
+  const std::int64_t m = n_columns - first_slabbed_;
+  slab_starts_.resize(static_cast<std::size_t>(m * (n_slabs + 1)));
+  team_.for_work(64, by_slabs_ ? n_nonzeros_ : m, [&](std::int64_t part) {
     for (std::int64_t k = m * part / 64; k < m * (part + 1) / 64; ++k) {
-      const SubproblemColumn& column = columns[k];
+      const SubproblemColumn& column = columns[first_slabbed_ + k];
       std::int64_t* starts = slab_starts_.data() + k * (n_slabs + 1);
       const std::int32_t *end = column.rows + column.count, *at = column.rows;
       for (std::int64_t slab = 0; slab <= n_slabs; ++slab) {
@@ -219,11 +225,10 @@ void Subproblem::cut_slabs() {
 
 // Σ p_k z_k in the rows of one slab.
 void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, std::int64_t slab, float* q) const {
-  const std::int64_t n_slabs = rows_.slices().count();
   std::fill(q + rows_.slices().begin(slab), q + rows_.slices().end(slab), 0.0F);
   for (std::size_t k = 0; k < subset.members.size(); ++k) {
     const std::int32_t member = subset.members[k];
-    const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
+    const std::int64_t* starts = slab_starts_of(member) + slab;
     const std::int64_t count = starts[1] - starts[0];
     if (count == 0 || p[k] == 0) continue;
     const auto step = static_cast<float>(p[k]);
@@ -238,7 +243,7 @@ void Subproblem::add_slab(const Subset& subset, const std::vector<double>& p, st
 void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std::vector<float>& q) {
   nonzeros_touched += subset.work;
   q.resize(n_rows_);
-  if (!slab_starts_.empty()) {
+  if (by_slabs_) {
     team_.for_work(rows_.slices().count(), subset.work,
                    [&](std::int64_t slab) { add_slab(subset, p, slab, q.data()); });
     return;
@@ -266,7 +271,7 @@ void Subproblem::forward(const Subset& subset, const std::vector<double>& p, std
 void Subproblem::hessian_product(const Subset& subset, const std::vector<double>& p, std::vector<float>& q,
                                  std::vector<double>& out) {
   const std::size_t m = subset.members.size();
-  if (slab_starts_.empty()) {
+  if (!by_slabs_) {
     forward(subset, p, q);
     nonzeros_touched += subset.work;
     team_.for_work(static_cast<std::int64_t>(subset.cuts.size()) - 1, subset.work, [&](std::int64_t part) {
@@ -286,7 +291,7 @@ void Subproblem::hessian_product(const Subset& subset, const std::vector<double>
     double* products = slab_products_.data() + m * static_cast<std::size_t>(slab);
     for (std::size_t k = 0; k < m; ++k) {
       const std::int32_t member = subset.members[k];
-      const std::int64_t* starts = slab_starts_.data() + member * (n_slabs + 1) + slab;
+      const std::int64_t* starts = slab_starts_of(member) + slab;
       const std::int64_t count = starts[1] - starts[0];
       const SubproblemColumn& column = columns[member];
       const float* z = z_ + column.start + starts[0];

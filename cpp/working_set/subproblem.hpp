@@ -193,9 +193,15 @@ class Subproblem {
   std::vector<std::int64_t> block_starts_;
   std::vector<std::size_t> slice_starts_;
   std::vector<std::int64_t> run_starts_;  // block b in round r: run_starts_[b·n_rounds + r] …
-  // With very many rows, products run over slabs of rows that stay in the cache: entry k·(slabs + 1) + s says where
-  // slab s of column k starts, counted from the column's start. Empty otherwise.
+  // With very many rows, products of long columns run over slabs of rows that stay in the cache, and so do sweeps of
+  // shared columns. Of the columns from first_slabbed_ on, slab_starts_of(k)[s] says where slab s starts, counted
+  // from the column's start.
+  bool by_slabs_ = false;
+  std::int64_t first_slabbed_ = 0;
   std::vector<std::int64_t> slab_starts_;
+  const std::int64_t* slab_starts_of(std::int64_t k) const {
+    return slab_starts_.data() + (k - first_slabbed_) * (rows_.slices().count() + 1);
+  }
   std::vector<double> slab_products_;
   std::vector<float> Zd_, Zx_;
   std::vector<float> q_;                          // Z times a vector: scratch

@@ -38,7 +38,7 @@ double Subproblem::sweep_shared(bool support_only) {
   for (auto k = static_cast<std::size_t>(first_shared_); k < columns.size(); ++k) {
     SubproblemColumn& column = columns[k];
     if (support_only && column.point == 0 && column.penalty.l1 > 0) continue;
-    const std::int64_t* starts = slab_starts_.data() + static_cast<std::int64_t>(k) * (n_slabs + 1);
+    const std::int64_t* starts = slab_starts_of(static_cast<std::int64_t>(k));
     const float* z = z_ + column.start;
     std::array<double, 64> partial{};
     run_slabs(column.count, [&](std::int64_t slab) {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from blockgreedy.base.validate import count_of
@@ -72,6 +74,15 @@ def _allowed_by_threadpoolctl() -> int | None:
 
     Limits of BLAS alone do not count beside a library with OpenMP. None where threadpoolctl is not in use.
     """
+    libraries = _libraries()
+    if libraries is None:
+        return None
+    counts = [library.num_threads for library in libraries.lib_controllers]
+    return max((count for count in counts if count), default=None)
+
+
+def _libraries() -> Any:
+    """Those that threadpoolctl knows. None where it is not in use."""
     global _controller
     threadpoolctl = sys.modules.get("threadpoolctl")
     if threadpoolctl is None:
@@ -81,8 +92,20 @@ def _allowed_by_threadpoolctl() -> int | None:
             _controller = (len(sys.modules), threadpoolctl.ThreadpoolController())
         except (AttributeError, OSError, RuntimeError):  # still being imported, or a system that it does not know
             return None
-    counts = [library.num_threads for library in _controller[1].lib_controllers]
-    return max((count for count in counts if count), default=None)
+    return _controller[1]
+
+
+@contextmanager
+def blas_limited(n_threads: int) -> Iterator[None]:
+    """NumPy's BLAS uses at most so many threads in here.
+
+    By itself it takes one for each core, which wait in a busy loop: several processes on a machine that work together
+    and do so take the cores from each other.
+    """
+    importlib.import_module("threadpoolctl")
+    libraries = _libraries()
+    with nullcontext() if libraries is None else libraries.limit(limits=n_threads, user_api="blas"):
+        yield
 
 
 _quota: tuple[float, int | None] = (float("-inf"), None)  # when it was read, in time.monotonic's seconds

@@ -19,7 +19,7 @@ from blockgreedy.backends.tiles.needs import check_memory, check_tiles
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
-from blockgreedy.base.threads import resolve_threads
+from blockgreedy.base.threads import blas_limited, resolve_threads
 from blockgreedy.base.validate import shown, whole
 from blockgreedy.solvers.checkpoint import Checkpoint, Saved
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
@@ -125,6 +125,8 @@ class Gang:
         ranks = self._ranks
         null, scaling = problem.null_model if null is None else null, problem.scaling
         self._watch()
+        if isinstance(ranks, MpiRank) and ranks.size > 1:  # workers of Dask have one thread of BLAS by default
+            self._watched.enter_context(blas_limited(n_threads))
         try:
             _check_same(ranks, problem, tol)
             kept, saved = agreed(ranks, lambda: self._begin(problem))

@@ -44,6 +44,8 @@ class TileEngine(EngineBase):
         self.checkpoint: Checkpoint | None = None
         self._earlier = 0, 0  # iterations and entries read before the checkpoint that this run goes on from
         self._seconds = {"iterations": 0.0, "guard": 0.0}
+        # of which weights and dual value, and what ``_evaluate`` found; none after a move
+        self._evaluated: tuple[tuple[bytes, bytes, float, float], tuple[float, float, float]] | None = None
 
     @property
     def _solver(self) -> TileSolver:
@@ -81,6 +83,7 @@ class TileEngine(EngineBase):
         return self._solver.gap <= share * self._solver.enough
 
     def start(self) -> bool:
+        self._evaluated = None
         null = self.scaling.null_in(self.null)
         with Deferred() as ctrl_c:
             if self.given is not None:
@@ -101,7 +104,7 @@ class TileEngine(EngineBase):
         self._earlier = saved.n_iter, saved.nonzeros_touched
 
     def step(self, n_iter: int, seconds: float) -> Ended:
-        began = time.perf_counter()
+        began, self._evaluated = time.perf_counter(), None
         with Deferred() as ctrl_c:
             improved = self.worker.together("step")
             touched, stops = self.worker.together("totals")
@@ -120,6 +123,7 @@ class TileEngine(EngineBase):
         checkpoint.write(features, values, intercept, self.n_iter, self._touched)
 
     def move_to(self, problem: Problem) -> bool:
+        self._evaluated = None
         self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
         inner = self.here.inner
         self._n_renewals = 0
@@ -139,6 +143,7 @@ class TileEngine(EngineBase):
         if point.is_proven or abs(before - self._verified) <= ROUNDING * abs(before):
             return False
         self._n_renewals += 1
+        self._evaluated = None
         with Deferred() as ctrl_c:
             self.worker.together("start", *self.worker.together("support"), self._solver.intercept)
         if ctrl_c.pressed:
@@ -157,7 +162,7 @@ class TileEngine(EngineBase):
             intercept = scaling.intercept_out(self._solver.intercept, features, values)
             returned = scaling.weights_in(features, values)
             inner_intercept = scaling.intercept_in(intercept, features, values)
-            objective, penalty, dual_value = worker.together("verify", ids, returned, inner_intercept)
+            objective, penalty, dual_value = self._evaluate(ids, returned, inner_intercept)
             self._verified = objective
             dual = scaling.dual_out(worker.together("dual")) if with_dual else None
         if not scaling.is_identity:
@@ -172,6 +177,16 @@ class TileEngine(EngineBase):
             features, values, intercept, value, value - scaling.value_out(penalty), scaling.value_out(gap),
             gap <= self._solver.enough, dual,
         )  # fmt: skip
+
+    def _evaluate(self, ids: NDArray[np.int64], weights: Array, intercept: float) -> tuple[float, float, float]:
+        """Objective, penalty and dual value from weights and dual point alone, by all ranks.
+
+        Before a run ends it asks twice, of the same: whether to go on, and what to return.
+        """
+        of = ids.tobytes(), weights.tobytes(), float(intercept), float(self._solver.dual.value)
+        if self._evaluated is None or self._evaluated[0] != of:
+            self._evaluated = of, self.worker.together("verify", ids, weights, intercept)
+        return self._evaluated[1]
 
     def support(self) -> NDArray[np.int32]:
         return np.asarray(self.worker.together("support")[0], dtype=np.int32)

@@ -12,8 +12,7 @@ from blockgreedy.backends.tiles.communicator import Communicator
 Result = TypeVar("Result")
 
 _KINDS: dict[str, type[Exception]] = {
-    kind.__name__: kind
-    for kind in (ValueError, TypeError, NotImplementedError, RuntimeError, MemoryError, OSError, FileNotFoundError)
+    kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, MemoryError, OSError, FileNotFoundError)
 }
 
 

@@ -36,6 +36,10 @@ class OwnRows:
         """The loss after each step along a direction of the predictions."""
         return self._local.along(self.predictions, direction, steps)
 
+    def theta_after(self, direction: Array) -> Array:
+        """θ after a whole step along a direction of the predictions."""
+        return self._local.evaluate(self.predictions + direction, -np.inf, 0.0)[1]
+
     @property
     def curvature(self) -> Array:
         return np.square(self.root.astype(np.float64))

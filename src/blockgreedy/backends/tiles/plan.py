@@ -17,9 +17,10 @@ from blockgreedy.backends.tiles.work import Work
 _INDEX, _REAL, _SCALED = 4, 8, 4  # bytes of a row number, of a real number, of a value of Z
 _GROUP_ROW_VECTORS = 3  # of the rows of a row group: θ, and what it is gathered in
 _WHOLE_ROW_VECTORS = 3  # y, and the dual point that the fit returns, are whole on every rank
-# Rounds of an iteration beside those of gradients and products. All ranks: what is best, bins, steps, losses (the
-# diagonal apart); beside: the working set, its columns; above: their keys.
-_ROUNDS_OF_ALL, _ROUNDS_BESIDE, _ROUNDS_ABOVE = 4, 2, 1
+# Rounds of an iteration beside those of gradients and products. All ranks: what is best, bins, steps (the diagonal
+# apart), and where there are column groups the working set with the keys of its columns. Beside: its columns. Above:
+# keys, where there is one column group.
+_ROUNDS_OF_ALL, _ROUNDS_BESIDE, _ROUNDS_ABOVE = 3, 1, 1
 _WAITS_OF_LOOP = 3  # that are not the solver's: the loop's commands and counters
 _ROUNDS_OF_PROOF = 5  # the dual point is moved onto the intercept's equality, scaled and judged
 _PASSES_OF_STEP = 2  # over the working set's entries, in units of a product: the diagonal, predictions along the step
@@ -187,8 +188,11 @@ def plan_grid(grid: tuple[int, int], size: Size, machines: Machines, terms: Term
     proofs = max(0.0, work.gradients - work.iterations)
     everyone.send("messages of steps", work.iterations, _ROUNDS_OF_ALL, 2 * _REAL * tuning.BINS, _WAITS_OF_LOOP)
     everyone.send("messages of steps", proofs, _ROUNDS_OF_PROOF, 0)
-    beside.send("messages of steps", work.iterations, _ROUNDS_BESIDE, 3 * _REAL * w, _ROUNDS_BESIDE)
-    above.send("messages of steps", work.iterations, _ROUNDS_ABOVE, 2 * _REAL * w / columns)
+    if columns > 1:  # numbers of all columns and keys of the new ones, which are few
+        everyone.gather("messages of steps", work.iterations, 3 * _REAL * w)
+        beside.send("messages of steps", work.iterations, _ROUNDS_BESIDE, 0, _ROUNDS_BESIDE)
+    else:
+        above.send("messages of steps", work.iterations, _ROUNDS_ABOVE, 2 * _REAL * w)
     everyone.reduce("messages of steps", work.iterations, 2 * _REAL * w)
 
     passes = work.products * work.wanted + _PASSES_OF_STEP * work.iterations

@@ -87,7 +87,6 @@ class Recut:
         is_new = ~self.places(facts.ids)[1]
         columns = self._tile.take(own[is_new], self._team)
         new = facts.at(np.flatnonzero(is_new))
-        key = self._grid.above.reduce(column_keys(columns, self._first_row), "keys") if len(new.ids) else new.key
         told = [
             np.array([len(own)]),
             facts.ids,
@@ -97,9 +96,9 @@ class Recut:
             new.lower,
             new.upper,
             new.entries,
-            key,
         ]
-        parcels = self._grid.beside.gather(np.concatenate([part.view(np.uint64) for part in told]), "working set")
+        parcel = np.concatenate([part.view(np.uint64) for part in told])
+        parcels = self._parcels(parcel, column_keys(columns, self._first_row))
         opened = [_opened(parcel) for parcel in parcels]
         ids = np.concatenate([part[0] for part in opened])
         everybodys = np.concatenate([part[1] for part in opened], axis=1)
@@ -113,6 +112,23 @@ class Recut:
             aliases = self._add(entrants, columns, new.ids, merges)
         places, held = self.places(ids)
         return places[held], everybodys[:, held], aliases
+
+    def _parcels(self, parcel: NDArray[np.uint64], keys: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+        """What each column group says of its columns, and the keys of the new ones, of all rows.
+
+        ``keys`` are those of this rank's rows, to be added up over the row groups. Where there are column groups too,
+        they travel with the parcels: that takes one round instead of two.
+        """
+        n_columns = self._grid.shape[1]
+        if n_columns == 1:
+            return [np.concatenate([parcel, self._grid.above.reduce(keys, "keys") if len(keys) else keys])]
+        told = np.concatenate([parcel, keys]) if self._grid.row == 0 else keys
+        parts = self._grid.all.gather(told, "working set")
+        found = [part.copy() for part in parts[:n_columns]]
+        for rank, part in enumerate(parts[n_columns:]):
+            whole = found[rank % n_columns]
+            whole[len(whole) - len(part) :] += part
+        return found
 
     def _add(self, entrants: Entrants, columns: Any, own: NDArray[np.int64], merges: bool) -> NDArray[np.int64]:
         """Takes new columns of all ranks, of which this one has ``own``; returns those that repeat others."""

@@ -21,6 +21,7 @@ class OwnPenalty:
     def __init__(self, unit: Array, l2_unit: Array, lower: Array, upper: Array, alpha: float, l2: float) -> None:
         """``unit`` is u_j, 0 for features that are excluded, whose bounds are 0."""
         self.unit, self.l2_unit, self.lower, self.upper = unit, l2_unit, lower, upper
+        self._is_unbounded = bool(np.all(unit > 0) and np.all(np.isinf(lower)) and np.all(np.isinf(upper)))
         self.move_to(alpha, l2)
 
     def move_to(self, alpha: float, l2: float) -> None:
@@ -29,6 +30,11 @@ class OwnPenalty:
 
     def value(self, features: NDArray[np.intp], values: Array) -> float:
         return float(np.sum(self.l1[features] * np.abs(values) + 0.5 * self.l2[features] * values * values))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every feature is penalised by L1 alone, as in most problems."""
+        return self._is_unbounded and self.ridge == 0 and self.alpha > 0
 
     @property
     def is_free(self) -> NDArray[np.bool_]:

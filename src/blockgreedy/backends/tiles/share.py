@@ -131,8 +131,13 @@ def _matrix_of(
 
 
 def _cut_out(matrix: Any, rows: slice, columns: slice) -> Any:
+    is_sparse: bool = sp.issparse(matrix)
+    if is_sparse and rows.stop - rows.start == matrix.shape[0]:  # columns that lie side by side: no copy
+        pointers = matrix.indptr[columns.start : columns.stop + 1]
+        entries = slice(int(pointers[0]), int(pointers[-1]))
+        return make_columns(matrix.shape[0], np.diff(pointers), matrix.indices[entries], matrix.data[entries])
     cut = matrix[rows, columns]
-    if not sp.issparse(matrix):
+    if not is_sparse:
         return np.asfortranarray(cut)
     counts = np.diff(cut.indptr)
     cut.sort_indices()

@@ -113,19 +113,13 @@ class TileSolver:
     def evaluate(self, predictions: Array) -> float:
         """Takes these predictions for those of the weights; the objective there."""
         shard, support = self.shard, np.flatnonzero(self.weights)
+        own_loss = shard.rows.move_to(predictions, *self._safeguard())
         own = np.array([shard.penalty.value(support, self.weights[support]), len(support)])
-        loss, penalty, n_support = self._move_to(predictions, own if shard.grid.row == 0 else 0 * own)
-        self._n_support = int(n_support)
-        return loss + penalty
-
-    def _move_to(self, predictions: Array, others: Array | None = None) -> list[float]:
-        """The loss there, and the sums of other numbers; what sums over rows say of θ travels along."""
-        rows = self.shard.rows
-        loss = rows.move_to(predictions, *self._safeguard())
-        measured, others = self._measure(rows.theta), np.zeros(0) if others is None else others
-        found = self.shard.over_rows(loss, *measured, *others).tolist()
-        self._theta = _RowSums(*found[1 : 1 + len(measured)])
-        return [found[0], *found[1 + len(measured) :]]
+        of_columns = own if shard.grid.row == 0 else 0 * own
+        sums = shard.over_rows(own_loss, *of_columns, *self._measure(shard.rows.theta)).tolist()
+        loss, penalty, n_support = sums[:3]
+        self._n_support, self._theta = int(n_support), _RowSums(*sums[3:])
+        return float(loss + penalty)
 
     def _measure(self, theta: Array) -> tuple[float, ...]:
         """This rank's share of _RowSums."""
@@ -199,8 +193,9 @@ class TileSolver:
         self._slack -= self.norms * (self._theta.distance * (1 + 1e-12))
         due = (self._slack <= 0) | (self.weights != 0) | self._forced
         found = self._products(theta, due)
-        rounding = tuning.PRODUCT_ROUNDING * self._theta.norm * self.norms
-        self._slack[due] = penalty.l1[due] - np.abs(found[due]) - rounding[due]
+        left = penalty.l1 - np.abs(found)
+        left -= tuning.PRODUCT_ROUNDING * self._theta.norm * self.norms
+        np.copyto(self._slack, left, where=due)
         self._scanned = theta
         return found
 
@@ -295,7 +290,8 @@ class TileSolver:
         is_rounding = -linear <= tuning.ROUNDING * before
         for sizes in (tuning.STEPS, tuning.SHORT_STEPS):
             steps = np.array(sizes)
-            losses = shard.over_rows(*rows.losses_along(along, steps))
+            sums = shard.over_rows(*rows.losses_along(along, steps), *self._measure(rows.theta_after(along)))
+            losses, whole = sums[: len(steps)], _RowSums(*sums[len(steps) :].tolist())
             penalties = np.array([model.penalty.value_or_inf(model.start + s * direction) for s in steps])
             values = losses + penalties
             if is_rounding:  # the objective cannot show the gain, the gradient can
@@ -304,14 +300,17 @@ class TileSolver:
                 good = values <= before + tuning.ARMIJO * np.minimum(steps, 1.0) * linear
             if np.any(good):
                 best = int(np.argmin(np.where(good, values, np.inf)))
-                self._accept(model, along, shift, float(steps[best]), before - float(values[best]))
+                self._accept(model, along, shift, float(steps[best]), before - float(values[best]), whole)
                 self.objective = float(values[best])
                 return before - self.objective
             if is_rounding:
                 return None
         return None
 
-    def _accept(self, model: Model, along: Array, shift: float, size: float, decrease: float) -> None:
+    def _accept(
+        self, model: Model, along: Array, shift: float, size: float, decrease: float, whole: _RowSums
+    ) -> None:
+        """``whole``: the sums of θ after a step of size 1, which is taken most often and then saves a round."""
         shard, rows = self.shard, self.shard.rows
         z = model.z if size == 1 else model.start + size * (model.z - model.start)
         self.intercept += size * shift
@@ -326,7 +325,8 @@ class TileSolver:
             self._largest_change = size * float(change[0])
             by = tuning.DAMPING_DOWN if size >= 1 else tuning.DAMPING_UP
             self._damping = float(np.clip(by * self._damping, tuning.LEAST_DAMPING, tuning.MOST_DAMPING))
-        self._move_to(rows.predictions + size * along)
+        rows.move_to(rows.predictions + size * along, *self._safeguard())
+        self._theta = whole if size == 1 else _RowSums(*shard.over_rows(*self._measure(rows.theta)).tolist())
 
     def _safeguard(self) -> tuple[float, float]:
         """Which rows count as curved, and how much those do where the loss is flat."""

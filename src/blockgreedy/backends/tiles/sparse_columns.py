@@ -47,18 +47,26 @@ def gather(team: Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[Any]
 
 
 def cut_rows(columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
-    """A CSC matrix with sorted rows, cut between rows."""
+    """A CSC matrix with sorted rows, cut between rows; the first cut is 0, the last one its number of rows."""
     if len(cuts) == 2:
         return [columns]
-    n_columns = columns.shape[1]
-    column_of = np.repeat(np.arange(n_columns), np.diff(columns.indptr))
-    part_of = np.searchsorted(cuts, columns.indices, side="right") - 1
+    n_columns, n_parts = columns.shape[1], len(cuts) - 1
+    # a table of all rows: their numbers ascend in every column, so that it is read in order
+    part_of_row = np.repeat(np.arange(n_parts, dtype=np.uint8 if n_parts <= 256 else np.int32), np.diff(cuts))
+    part_of = part_of_row[columns.indices]
+    # runs of entries of one column and part: few, where numbers as large as all entries would take long to come by
+    is_first = np.ones(len(part_of), dtype=np.bool_)
+    is_first[1:] = part_of[1:] != part_of[:-1]
+    is_first[columns.indptr[:-1][np.diff(columns.indptr) > 0]] = True
+    starts = np.flatnonzero(is_first)
+    places = (np.searchsorted(columns.indptr, starts, side="right") - 1) * n_parts + part_of[starts]
+    lengths = np.diff(np.append(starts, len(part_of)))
+    counts = np.bincount(places, lengths, minlength=n_parts * n_columns).astype(np.int64)
     pieces = []
-    for k in range(len(cuts) - 1):
+    for k, own in enumerate(counts.reshape(n_columns, n_parts).T):
         mine = part_of == k
-        counts = np.bincount(column_of[mine], minlength=n_columns)
-        indices = (columns.indices[mine] - cuts[k]).astype(np.int32)
-        pieces.append(make_columns(int(cuts[k + 1] - cuts[k]), counts, indices, columns.data[mine]))
+        indices = columns.indices[mine] - np.int32(cuts[k])
+        pieces.append(make_columns(int(cuts[k + 1] - cuts[k]), own, indices, columns.data[mine]))
     return pieces
 
 
