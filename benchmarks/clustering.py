@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=800_000)
     parser.add_argument("--nonzeros", type=int, default=30_000_000)
     parser.add_argument("--blocks", type=int, default=32)
-    parser.add_argument("--kinds", default="clustered,balanced")
+    parser.add_argument("--kinds", default="clustered,capped,balanced")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas")
     parser.add_argument("--repeats", type=int, default=3, help="the best of so many runs is reported")
     parser.add_argument("--seed", type=int, default=0)

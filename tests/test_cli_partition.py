@@ -91,3 +91,21 @@ def test_fit_refuses_a_file_that_holds_no_partition(data, tmp_path):
     result = CliRunner().invoke(app, [*fitting, "--partition", str(tmp_path / "data.npz")])
     assert result.exit_code == 2
     assert "holds no partition" in result.output
+
+
+def test_capped_blocks_keep_the_limit_of_the_command(data, tmp_path):
+    for limit in (1.1, 1.5):
+        result = run(tmp_path, "--kind", "capped", "--max-load", limit, "--blocks", 8, "--json")
+        assert result.exit_code == 0, result.output
+        described = json.loads(result.stdout)
+        assert (described["kind"], described["n_blocks"]) == ("capped", 8)
+        assert described["nonzeros_max_over_mean"] <= limit + 1e-2
+    clustered = json.loads(run(tmp_path, "--kind", "clustered", "--blocks", 8, "--json").stdout)
+    without = run(tmp_path, "--kind", "capped", "--max-load", "inf", "--blocks", 8, "--json")
+    assert json.loads(without.stdout)["nonzeros"] == clustered["nonzeros"]
+
+
+def test_a_limit_that_nothing_asks_for_is_refused(data, tmp_path):
+    result = run(tmp_path, "--kind", "balanced", "--max-load", 2, "--blocks", 8)
+    assert result.exit_code == 2
+    assert "--max-load 2.0 goes with --kind capped, not with --kind balanced" in " ".join(result.output.split())

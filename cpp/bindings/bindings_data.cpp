@@ -33,13 +33,15 @@ void bind_partition(nb::module_& m) {
       "n_features"_a, "n_blocks"_a, "seed"_a);
   m.def(
       "cluster_features",
-      [](const PyMatrix& matrix, std::int64_t n_blocks, int n_threads) {
+      [](const PyMatrix& matrix, std::int64_t n_blocks, double max_load, int n_threads) {
         if (n_blocks < 1 || n_blocks > matrix.n_cols()) throw std::invalid_argument("n_blocks must lie in 1..n_cols");
+        if (!(max_load >= 1)) throw std::invalid_argument("max_load must be at least 1");
         std::vector<std::int32_t> block_of;
-        with_team(n_threads, [&](ThreadTeam& team) { block_of = cluster_features(matrix.view, n_blocks, team); });
+        with_team(n_threads,
+                  [&](ThreadTeam& team) { block_of = cluster_features(matrix.view, n_blocks, max_load, team); });
         return give_away(std::move(block_of));
       },
-      "matrix"_a, "n_blocks"_a, "n_threads"_a);
+      "matrix"_a, "n_blocks"_a, "max_load"_a, "n_threads"_a);
   m.def(
       "balance_features",
       [](const PyMatrix& matrix, std::optional<Vector<float>> target, std::int64_t n_blocks, std::uint64_t seed,

@@ -31,6 +31,13 @@ std::vector<std::int32_t> random_permutation(std::int64_t n, std::uint64_t seed)
 // The last block takes the rest. Returns the block of each feature, the same for any number of threads, or nothing
 // when the team was asked to stop. Needs at most 20 bytes per feature (28 where zeros are stored) and 9 per row
 // beside the matrix.
-std::vector<std::int32_t> cluster_features(const Matrix& matrix, std::int64_t n_blocks, ThreadTeam& team);
+//
+// With a finite max_load, at least 1, a block takes no more than max_load times the mean load of the blocks (load:
+// nonzeros; of dense columns rows). A column that does not fit is passed over, and waits for the seeds that follow;
+// once the first blocks are full of dense columns, the others share the features that are left. The limit is kept
+// where no column has more than (max_load - 1) times the mean load; otherwise no block has more than the larger of
+// the limit and the mean plus the heaviest column.
+std::vector<std::int32_t> cluster_features(const Matrix& matrix, std::int64_t n_blocks, double max_load,
+                                           ThreadTeam& team);
 
 }  // namespace blockgreedy

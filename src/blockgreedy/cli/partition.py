@@ -17,7 +17,7 @@ from blockgreedy.cli.asked import DataOptions, ReportOption
 from blockgreedy.cli.facts import settings_of
 from blockgreedy.cli.outputs import Output, Outputs, report_output
 from blockgreedy.cli.shell import Results, app, failures, option, takes
-from blockgreedy.cli.texts import THREADS, WRONG_USE
+from blockgreedy.cli.texts import MAX_LOAD, THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.columns import as_columns
@@ -35,8 +35,12 @@ class PartitionOptions(DataOptions):
 
     n_blocks: int = _of_blocks(32, "--blocks", "Number of blocks.")
     kind: PartitionKind = _of_blocks(
-        "balanced", "--kind", "How features are grouped; clustered is the paper's Algorithm 2.", choices=PartitionKind
+        "balanced",
+        "--kind",
+        "How features are grouped; clustered is the paper's Algorithm 2, capped the same with a limit on nonzeros.",
+        choices=PartitionKind,
     )
+    max_load: float | None = _of_blocks(None, "--max-load", MAX_LOAD)
     seed: int = _of_blocks(0, "--seed", "Seed of random and balanced blocks.")
     n_threads: int | None = _of_blocks(None, "--threads", THREADS)
     out: Annotated[Path | None, _OUT] = None
@@ -59,6 +63,7 @@ def partition(options: PartitionOptions) -> None:
     [bold]Examples[/]
     [cyan]blockgreedy partition data.npz --blocks 32 --kind balanced --out blocks.npz[/]
     [cyan]blockgreedy partition data.npz --kind clustered --picture blocks.png --report blocks.html[/]
+    [cyan]blockgreedy partition data.npz --kind capped --max-load 1.5[/]
     """
     outputs = Outputs(
         options.inputs(options.data),
@@ -71,7 +76,12 @@ def partition(options: PartitionOptions) -> None:
         dataset = options.read(n_threads=options.n_threads)
         stage.code = WRONG_USE
         dataset = replace(dataset, X=as_columns(dataset.X, options.n_threads))  # turned once, used four times
-        settings = {"n_blocks": options.n_blocks, "kind": options.kind, "seed": options.seed}
+        settings = {
+            "n_blocks": options.n_blocks,
+            "kind": options.kind,
+            "seed": options.seed,
+            **({} if options.max_load is None else {"max_load": options.max_load}),
+        }
         began = time.perf_counter()
         made = make_partition(dataset.X, dataset.y, n_threads=options.n_threads, **settings)  # type: ignore[arg-type]
         seconds = time.perf_counter() - began

@@ -3,16 +3,18 @@
     blocks = make_partition(X, y, n_blocks=32, kind="balanced")
 
 "balanced" blocks have equally many nonzeros (of a dense array equally many entries, since a scan reads them all) and
-equal gradient mass. The other kinds have p/B features each: the
-first p mod B blocks have ⌈p/B⌉, the rest ⌊p/B⌋.
+equal gradient mass, "capped" ones no more nonzeros than allowed. The other kinds have p/B features each: the first
+p mod B blocks have ⌈p/B⌉, the rest ⌊p/B⌋.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 import zlib
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from blockgreedy.base.files import replacing
 from blockgreedy.base.names import PARTITION_KINDS, PartitionKind
 from blockgreedy.base.reals import as_array, real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import one_of, seed_of, whole
+from blockgreedy.base.validate import at_least, one_of, seed_of, shown, whole
 from blockgreedy.problem.arguments import labels
 from blockgreedy.problem.columns import as_columns, column_norms, without_stored_zeros
 from blockgreedy.problem.passes import core_matrix
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
+
+MAX_LOAD = 1.1  # of "capped" blocks, where nothing else is asked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +228,7 @@ def make_partition(
     *,
     n_blocks: int,
     kind: str = "random",
+    max_load: float | None = None,
     seed: int = 0,
     n_threads: int | None = None,
 ) -> Partition:
@@ -237,16 +242,21 @@ def make_partition(
         Targets, unless X is a Problem. Only "balanced" uses them; without y all features count as equally important.
     n_blocks : int
         From 1 to the number of features.
-    kind : {"random", "contiguous", "clustered", "balanced"}, default "random"
+    kind : {"random", "contiguous", "clustered", "balanced", "capped"}, default "random"
         "random" divides a random permutation of the features into blocks, "contiguous" their given order.
         "clustered" is the paper's Algorithm 2: each block takes the remaining feature with the most nonzeros, and
         those with the largest inner products with it. "balanced" keeps features together that occur in the same rows
         (dense features: that are correlated), and gives all blocks equally many nonzeros and equal gradient mass
-        |x_j·y|/‖x_j‖.
+        |x_j·y|/‖x_j‖. "capped" is Algorithm 2 with a limit on the nonzeros of a block, see ``max_load``.
+    max_load : float, optional
+        For "capped" (default 1.1): no block has more than max_load times the mean nonzeros of a block (dense X:
+        entries). A feature that does not fit waits for the seeds of later blocks. 1 asks for even blocks, inf is
+        "clustered". The limit is kept if no column has more than max_load − 1 times the mean; otherwise no block
+        exceeds the larger of the limit and the mean plus the heaviest column.
     seed : int, default 0
         For "random" and "balanced".
     n_threads : int, optional
-        For "clustered" and "balanced"; the result does not depend on it.
+        For "clustered", "balanced" and "capped"; the result does not depend on it.
 
     Returns
     -------
@@ -261,6 +271,10 @@ def make_partition(
     [50, 50, 50, 50, 50, 50, 50, 50]
     """
     make = KINDS[one_of("kind", kind, PARTITION_KINDS)]
+    if max_load is not None:
+        if kind != "capped":
+            raise ValueError(f"max_load={shown(max_load)} goes with kind='capped', not with kind={kind!r}")
+        make = partial(_capped, max_load=at_least("max_load", max_load, 1))
     if isinstance(X, Problem):
         if y is not None:
             raise ValueError("y must not be given with a Problem, which has its own")
@@ -283,8 +297,14 @@ def _contiguous(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None)
 
 def _clustered(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
     threads = resolve_threads(n_threads)
-    block_of = _core.cluster_features(core_matrix(_columns(X, threads)), n_blocks, threads)
+    block_of = _core.cluster_features(core_matrix(_columns(X, threads)), n_blocks, math.inf, threads)
     return Partition(block_of, n_blocks, "clustered")
+
+
+def _capped(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None, max_load: float = MAX_LOAD) -> Partition:
+    threads = resolve_threads(n_threads)
+    block_of = _core.cluster_features(core_matrix(_columns(X, threads)), n_blocks, max_load, threads)
+    return Partition(block_of, n_blocks, "capped")
 
 
 def _balanced(X: Any, y: Any, n_blocks: int, seed: int, n_threads: int | None) -> Partition:
@@ -322,6 +342,7 @@ KINDS: dict[PartitionKind, Callable[[Any, Any, int, int, int | None], Partition]
     "contiguous": _contiguous,
     "clustered": _clustered,
     "balanced": _balanced,
+    "capped": _capped,
 }
 
 

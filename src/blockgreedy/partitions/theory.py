@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from blockgreedy import _core
 from blockgreedy.base.names import GREEDY_RULES, GreedyRule
 from blockgreedy.base.validate import above_zero, at_least, number, one_of, seed_of, shown, whole
+from blockgreedy.partitions.any_partition import least_rho_block
 from blockgreedy.partitions.bounds import Bound, RhoBlock
 from blockgreedy.partitions.partition import Partition, as_target
 from blockgreedy.partitions.spectrum import (
@@ -34,6 +35,7 @@ __all__ = [
     "RhoBlock",
     "UnitColumns",
     "epsilon",
+    "least_rho_block",
     "max_safe_blocks_per_iter",
     "norm_ratio",
     "rate_bound",

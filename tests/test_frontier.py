@@ -1,0 +1,64 @@
+"""The report of benchmarks/frontier.py: the documentation shows what was measured, and ratios mean what they say."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import frontier, frontier_report  # noqa: E402
+
+ROWS = frontier.read(ROOT / "benchmarks" / "results" / "frontier.csv")
+SETS = {"reuters", "dorothea", "enron", "news20", "grouped"}
+
+
+def test_the_table_of_the_page_is_what_was_measured():
+    page = (ROOT / "docs" / "clustering.md").read_text(encoding="utf-8")
+    assert set(frontier_report.unique(ROWS, "set")) == SETS
+    assert frontier_report.with_table(page, frontier_report.short_table(ROWS)) == page
+
+
+def test_the_report_is_what_was_measured():
+    report = ROOT / "benchmarks" / "results" / "frontier.md"
+    assert report.read_text(encoding="utf-8") == frontier_report.markdown(ROWS)
+
+
+def test_the_pictures_are_drawn_for_light_and_dark_pages(tmp_path):
+    frontier_report.draw(ROWS, tmp_path)
+    for shade, colors in frontier_report.INK.items():
+        name = f"frontier-{shade}.svg"
+        kept = (ROOT / "docs" / "img" / name).read_text()
+        assert colors[2] in kept
+        assert colors[2] in (tmp_path / name).read_text()
+
+
+def test_no_measured_partition_is_below_the_bound_for_all():
+    for row in ROWS:
+        assert row["any partition"] <= row["rho upper"] * (1 + 1e-3)
+        assert row["rho lower"] <= row["rho upper"] * (1 + 1e-3)
+
+
+def run(blocks, alpha, needed, status="ended", load=1.0):
+    facts = {"set": "a", "blocks": blocks, "alpha": alpha, "update": "add", "load": load}
+    return facts | {"0.01": needed, "status": status, "max_iter": 1000}
+
+
+def test_ratios_leave_out_runs_that_diverged_and_cells_that_are_over_at_once():
+    rows = [
+        *(run("capped 1", "1", 50, load=2.0), run("clustered", "1", 100, load=8.0)),
+        *(run("capped 1", "2", 10), run("clustered", "2", 2)),  # over at once
+        *(run("capped 1", "3", 50), run("clustered", "3", math.inf, "diverged")),
+        *(run("capped 1", "4", 125, load=1.0), run("clustered", "4", math.inf, load=1.0)),  # 1,000 at least
+        *(run("capped 1", "5", math.inf), run("clustered", "5", math.inf)),
+    ]
+    iterations, loaded, cells = frontier_report.compare(rows, "add", "capped 1", "clustered")
+    assert cells == 2
+    assert iterations == pytest.approx(math.sqrt(2 * 8))
+    assert loaded == pytest.approx(math.sqrt(2 * 4 * 8))
+    assert frontier_report.count_text(rows[5], "0.01") == "diverged"
+    assert frontier_report.count_text(rows[7], "0.01") == "> 1000"
