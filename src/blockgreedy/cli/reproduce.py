@@ -21,7 +21,8 @@ from blockgreedy.cli.outputs import Output, Outputs
 from blockgreedy.cli.shell import app, fail, in_options, option, takes
 from blockgreedy.cli.texts import FAILED, NOT_CONVERGED, THREADS, WRONG_USE
 from blockgreedy.experiments import plan
-from blockgreedy.experiments.files import SUFFIXES, about_machine, write
+from blockgreedy.experiments.config import about_machine
+from blockgreedy.experiments.files import SUFFIXES, write
 from blockgreedy.experiments.plan import Job, make_plan
 from blockgreedy.experiments.runs import Experiments
 from blockgreedy.experiments.sets import Source, choose, data_folder
@@ -49,7 +50,7 @@ class ReproduceOptions:
     seconds: float | None = _of_runs(
         None,
         "--seconds",
-        f"Seconds for a run of Figure 2 (default: {plan.SECONDS:g}; with --full {plan.FULL_SECONDS:g}).",
+        f"The unit of all time limits (default: {plan.SECONDS:g}; with --full {plan.FULL_SECONDS:g}).",
     )
     full: bool = _of_runs(
         False, "--full", "Longer runs, and a generated replacement for every data set of the paper that is missing."
@@ -122,9 +123,9 @@ def reproduce(options: ReproduceOptions) -> None:
     """Rerun the paper's experiments and write one HTML page with its numbers beside ours.
 
     Data: the files of a folder (news20, reuters, realsim and kdda are the paper's sets, others are used too);
-    without a folder, generated look-alikes. The page, its pictures (PNG), tables and traces (CSV) go to one
-    folder. At its defaults a run over four sets takes about ten minutes on two cores. Ctrl-C writes the page
-    from the finished runs.
+    without a folder, generated look-alikes. The page, its pictures (SVG, PNG, one PDF), tables and traces (CSV) and
+    all settings go to one folder. At its defaults a run over four sets takes at most 15 minutes on two cores. Ctrl-C
+    writes the page from the finished runs.
 
     Exit codes: 0 done, 3 interrupted (the page is written), 2 wrong use, 1 any other error.
 
@@ -188,7 +189,13 @@ def _there(folder: Path) -> list[Output]:
 
 def _settings(options: ReproduceOptions, sources: list[Source], seconds: float, threads: int) -> dict[str, Any]:
     """What ran, for config.json and the page; files by name, never by place."""
+    command = f"blockgreedy reproduce --sets {','.join(source.name for source in sources)} --seconds {seconds:g}"
+    command += f" --threads {threads} --seed {options.seed}"
+    command += "".join(f" --{name}" for name in ("raw", "full") if getattr(options, name))
+    if any(source.path is not None for source in sources):
+        command += " --data-dir FOLDER"
     return {
+        "command": command,
         "sets": ", ".join(source.name for source in sources),
         "generated": ", ".join(source.name for source in sources if source.path is None) or "none",
         "seconds": seconds,

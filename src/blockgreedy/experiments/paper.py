@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 N_BLOCKS = 32  # "our empirical results focus on thread-greedy coordinate descent with 32 blocks"
+GREEDY_RULE = "step"  # "Accept {j : η_j has maximal absolute value in its block}"
 ITERATIONS = 10_000  # of its last two rows
 SECONDS = 1000.0  # of the two rows before
 CROSSOVER_SECONDS, CROSSOVER_ALPHA = 250.0, 1e-5
@@ -45,6 +46,7 @@ class Row:
     objective_in_iterations: float
 
 
+TABLE_ALPHAS = (1e-4, 1e-5, 1e-6)  # "the three largest values of λ"
 REUTERS = {
     (1e-4, "random"): Row(32, 153, 184, 0.472, 74, 0.570),
     (1e-4, "clustered"): Row(6, 12.9, 215, 0.591, 203, 0.593),
@@ -53,3 +55,8 @@ REUTERS = {
     (1e-6, "random"): Row(32, 136, 1248, 0.206, 110, 0.472),
     (1e-6, "clustered"): Row(32, 12.3, 19473, 0.136, 19919, 0.141),
 }
+
+LINE_SEARCH = (
+    "Once this is complete, the thread (without waiting) enters the line search phase, where it remains until all "
+    "threads are being updated by less than the specified tolerance. Finally, all updates are performed concurrently."
+)

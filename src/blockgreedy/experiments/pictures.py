@@ -10,7 +10,9 @@ import numpy as np
 from blockgreedy.experiments import plan
 from blockgreedy.experiments.results import CLOCKS, DEFAULT, Results, Run
 from blockgreedy.experiments.sets import SetFacts, alpha_text
+from blockgreedy.experiments.standing import trouble
 from blockgreedy.reports.figures import (
+    AMBER,
     BLUE,
     GREEN,
     SOFT,
@@ -30,11 +32,12 @@ _COLOR_OF_PER_BLOCK = {1: SOFT, 4: BLUE, 16: GREEN}
 
 def convergence(results: Results, facts: SetFacts, part: str, clock: str | None, column: str) -> Picture:
     """Figure 2 (and 3b, 3c): one colour per kind of blocks, one line style per alpha; clock None: iterations."""
-    lines = []
+    lines, axes = [], []
     for k, alpha in enumerate(facts.alphas):
         for run in results.find(part, facts.name, alpha):
             xs = run.trace["iteration"] if clock is None else run.clock(clock, facts.ns_per_nonzero)
             label = f"{run.setting.kind}, alpha {alpha_text(alpha)}"
+            axes.append(xs)
             lines.append(Line(xs, run.trace[column], color_of(run.setting.kind), STYLES[k], 1.5, label))
     kinds = [kind for kind in results.kinds() if results.find(part, facts.name, kind=kind)]
     legend = [Line([], [], color_of(kind), label=kind) for kind in kinds]
@@ -44,16 +47,20 @@ def convergence(results: Results, facts: SetFacts, part: str, clock: str | None,
     x = Axis("iterations" if clock is None else f"seconds, {CLOCKS[clock]}", log=True)
     y = Axis("regularised expected loss" if column == "objective" else "nonzero weights", log=True)
     against = "iterations" if clock is None else CLOCKS[clock]
-    rule = "add" if part == plan.FIGURE_2 else "line-search"
+    own = [run for alpha in facts.alphas for run in results.find(part, facts.name, alpha)]
+    if column == "objective" and any(trouble(run, facts.f_zero) == "diverged" for run in own):
+        ends = [min(float(xs[xs > 0].min(initial=math.inf)) for xs in axes), max(float(xs[-1]) for xs in axes)]
+        lines.append(Line(ends, [facts.f_zero] * 2, AMBER, "-", 0.9, "f(0)"))
+        legend.append(Line([], [], AMBER, "-", 0.9, label="f(0)"))
     return curves(
         f"{part.replace(' ', '-')}-{facts.name}-{column}-{clock or 'iterations'}",
         lines,
         x,
         y,
-        title=f"{facts.name}: {'objective' if column == 'objective' else 'nonzeros'}",
+        title=f"{facts.name}, {part}: {'objective' if column == 'objective' else 'nonzeros'}",
         entries=legend,
         by_point=True,
-        alt=f"{y.label} against {against} on {facts.name} with update {rule}, {' and '.join(kinds)} blocks, "
+        alt=f"{y.label} against {against} on {facts.name}, {part}, {' and '.join(kinds)} blocks, "
         f"alphas {', '.join(alpha_text(a) for a in facts.alphas)}",
     )
 

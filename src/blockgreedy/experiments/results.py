@@ -26,6 +26,10 @@ class Setting:
     per_block: int = 1
     n_blocks: int = paper.N_BLOCKS
     blocks_per_iter: int = paper.N_BLOCKS
+    greedy_rule: str = "gain"
+    step_scale: float | str = 1.0
+    scan: str = "slices"
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class Run:
     status: str
     partition_seconds: float = 0.0
     rising_share: float = 0.0  # how often the objective rose from one record to the next
+    n_threads: int = 1
 
     def clock(self, name: str, ns_per_nonzero: float) -> Array:
         """Seconds at each record by one of the CLOCKS."""
@@ -95,6 +100,13 @@ class Blocks:
         """Heaviest block over the mean: what threads that own blocks wait for."""
         return float(self.nonzeros.max() / self.nonzeros.mean())
 
+    def busiest(self, n_threads: int) -> float:
+        """Nonzeros of the busiest of these threads, which take one block after the other, as scan="blocks" does."""
+        loads = np.zeros(max(1, min(n_threads, len(self.nonzeros))))
+        for nonzeros in self.nonzeros:
+            loads[int(np.argmin(loads))] += nonzeros
+        return float(loads.max())
+
 
 @dataclass
 class Results:
@@ -103,6 +115,7 @@ class Results:
     references: list[Reference] = field(default_factory=list)
     blocks: list[Blocks] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
+    log: list[dict[str, Any]] = field(default_factory=list)  # of every run: each setting that decided it
     part_seconds: dict[str, float] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)  # what was skipped, and why
     interrupted: bool = False

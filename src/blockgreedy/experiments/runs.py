@@ -6,22 +6,26 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, cast
 
 import numpy as np
 
+from blockgreedy.base.names import GreedyRule, ScanMode, Update
 from blockgreedy.experiments import paper, plan
 from blockgreedy.experiments.plan import Job
 from blockgreedy.experiments.results import Blocks, Reference, Results, Run, Setting
 from blockgreedy.experiments.sets import SetFacts, Source, prepare
 from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.options import FamilyOptions
 from blockgreedy.solvers.solve import solve
 from blockgreedy.solvers.trace import Record, Trace
 
 _REFERENCE_TOL = 1e-7
 _MOST_RECORDS = 400  # kept of a run
+_NO_LIMIT = 10**12  # iterations
+_BLOWN = 10.0  # times f(0): a run beyond has shown what there is to see, and iterations become slow
 _STRIDE = 3  # iterations between records: odd, since a run that jumps to and fro looks still at every second one
 
 
@@ -36,6 +40,7 @@ class Experiments:
     results: Results = field(default_factory=Results)
     problems: dict[str, Problem] = field(default_factory=dict)
     partitions: dict[tuple[str, str, int], tuple[Partition, float]] = field(default_factory=dict)
+    _ordered: tuple[tuple[str, str], Problem, Partition] | None = field(default=None, repr=False)
 
     def load(self, tell: Callable[[str], None]) -> None:
         """Reads every set and makes its blocks. One that cannot be read is left out, and the page says so."""
@@ -88,9 +93,11 @@ class Experiments:
         elif job.part == plan.TIMING:
             self._timing(job, problem, facts)
         else:
-            self.results.runs.append(self._family(job, problem, self.n_threads))
+            self.results.runs.append(self._family(job, problem))
         spent = self.results.part_seconds
-        spent[job.part] = spent.get(job.part, 0.0) + time.perf_counter() - began
+        took = time.perf_counter() - began
+        spent[job.part] = spent.get(job.part, 0.0) + took
+        self.results.log[-1]["seconds"] = round(took, 3)
 
     def _reference(self, job: Job, problem: Problem) -> None:
         solution = solve(problem, tol=_REFERENCE_TOL, max_seconds=job.seconds, n_threads=self.n_threads)
@@ -100,59 +107,92 @@ class Experiments:
         self.results.references.append(
             Reference(job.set_name, problem.alpha, solution.objective, gap, solution.status)
         )
-        self.results.runs.append(
-            Run(plan.FOLLOW_UP, job.set_name, problem.alpha, job.setting, solution.trace, solution.status)
-        )
+        run = Run(plan.FOLLOW_UP, job.set_name, problem.alpha, job.setting, solution.trace, solution.status)
+        self.results.runs.append(run)
+        limits = {"tol": _REFERENCE_TOL, "max_iter": None}
+        self._log(job, run, {"method": "auto", "n_threads": self.n_threads, **limits})
 
     def _timing(self, job: Job, problem: Problem, facts: SetFacts) -> None:
         """What an iteration costs per scanned nonzero on one thread: the unit of the 32-thread models."""
-        last = self._family(job, problem, 1).trace.records[-1]
+        last = self._family(job, problem).trace.records[-1]
         measured = last.seconds / last.nonzeros_touched * 1e9 if last.nonzeros_touched else math.nan
         sets = self.results.sets
         sets[sets.index(facts)] = replace(facts, ns_per_nonzero=measured)
 
-    def _family(self, job: Job, problem: Problem, n_threads: int) -> Run:
-        setting = job.setting
+    def _family(self, job: Job, problem: Problem) -> Run:
+        setting, n_threads = job.setting, job.n_threads or self.n_threads
         partition, seconds = self.blocks_of(job.set_name, setting.kind, setting.n_blocks)
-        total = partition.n_blocks
-        chosen = total if setting.n_blocks == setting.blocks_per_iter else min(setting.blocks_per_iter, total)
-        per_block = setting.per_block
-        every = {plan.FOLLOW_UP: 1, plan.DESIGN: math.ceil(total / chosen)}.get(job.part, _STRIDE)
+        if job.part == plan.LOAD:
+            problem, partition = self._in_block_order(job, problem, partition)
+        options = family_options(setting, partition.n_blocks, self.seed)
+        every = {plan.FOLLOW_UP: 1, plan.DESIGN: math.ceil(options.n_blocks / options.blocks_per_iter)}
         target = self._target(job, problem)
-        reached = served = False
+        reached = served = blown = False
         began = time.perf_counter()
+        too_far = _BLOWN * self.results.facts(job.set_name).f_zero
 
         def enough(record: Record) -> bool:
-            nonlocal reached, served
+            nonlocal reached, served, blown
             reached = record.objective <= target
+            blown = record.iteration >= plan.LEAST_ITERATIONS and not record.objective <= too_far
             if job.enough is not None:
                 served = record.iteration >= job.enough[0] and time.perf_counter() - began >= job.enough[1]
-            return reached or served
+            return reached or served or blown
 
-        options: dict[str, Any] = {"update": setting.update, "per_block": per_block, "on_divergence": "continue"}
+        family = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in ("n_blocks", "seed")}
+        family |= {"step_scale": setting.step_scale, "on_divergence": "continue"}
+        max_iter = job.max_iter or _NO_LIMIT
+        limits: dict[str, Any] = {"max_iter": max_iter, "tol": 0.0, "trace_iters": every.get(job.part, _STRIDE)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # runs that may diverge are what is studied here
             solution = solve(
                 problem,
                 "block-greedy",
                 partition=partition,
-                blocks_per_iter=chosen,
-                tol=0.0,
                 max_seconds=job.seconds,
-                max_iter=job.max_iter or 10**12,
                 n_threads=n_threads,
                 seed=self.seed,
-                trace_iters=every,
                 callback=enough,
-                **options,
+                **limits,
+                **family,
             )
-        if solution.status == "interrupted" and not (reached or served):
+        if solution.status == "interrupted" and not (reached or served or blown):
             raise KeyboardInterrupt
-        used = Setting(setting.kind, setting.update, per_block, total, chosen)
-        status = "reached" if reached else "max_seconds" if served else solution.status
+        used = replace(setting, n_blocks=options.n_blocks, blocks_per_iter=options.blocks_per_iter)
+        status = "reached" if reached else "diverged" if blown else "max_seconds" if served else solution.status
         rising = float(np.mean(np.diff(solution.trace["objective"]) > 0)) if len(solution.trace) > 1 else 0.0
         trace = _thinned(solution.trace)
-        return Run(job.part, job.set_name, problem.alpha, used, trace, status, seconds, rising)
+        run = Run(job.part, job.set_name, problem.alpha, used, trace, status, seconds, rising, n_threads)
+        said = {"target objective": target if math.isfinite(target) else None, "on_divergence": "continue"}
+        scaled = asdict(replace(options, step_scale=solution.step_scale))
+        self._log(job, run, {"method": "block-greedy", "n_threads": n_threads, **limits, **said, **scaled})
+        return run
+
+    def _in_block_order(self, job: Job, problem: Problem, partition: Partition) -> tuple[Problem, Partition]:
+        """The problem with the columns of a block side by side, as in the paper, whose features were permuted."""
+        key = (job.set_name, job.setting.kind)
+        if self._ordered is None or self._ordered[0] != key:
+            self._ordered = None  # one copy of the matrix at a time
+            X, blocks = partition.in_block_order(problem.X)
+            self._ordered = key, Problem(X, problem.y, loss="logistic", alpha=problem.alpha), blocks
+        return self._ordered[1:]
+
+    def _log(self, job: Job, run: Run, options: dict[str, Any]) -> None:
+        """Every setting that decided the run: what it takes to do it again."""
+        self.results.log.append(
+            {
+                "part": job.part,
+                "set": job.set_name,
+                "alpha": run.alpha,
+                "rank of alpha": job.alpha_index,
+                **options,
+                "setting": asdict(job.setting),
+                "max_seconds": job.seconds,
+                "enough": job.enough,
+                "status": run.status,
+                "iterations": run.last_iteration,
+            }
+        )
 
     def _target(self, job: Job, problem: Problem) -> float:
         """The objective at which the run has shown what it was to show."""
@@ -163,6 +203,21 @@ class Experiments:
         if error is None or not optima:
             return -math.inf
         return optima[0] + error * (self.results.facts(job.set_name).f_zero - optima[0])
+
+
+def family_options(setting: Setting, n_blocks: int, seed: int) -> FamilyOptions:
+    """All settings of a run; a step scale by name becomes a number in ``solve``."""
+    together = setting.n_blocks == setting.blocks_per_iter
+    return FamilyOptions(
+        n_blocks=n_blocks,
+        blocks_per_iter=n_blocks if together else min(setting.blocks_per_iter, n_blocks),
+        per_block=setting.per_block,
+        update=cast(Update, setting.update),
+        greedy_rule=cast(GreedyRule, setting.greedy_rule),
+        scan=cast(ScanMode, setting.scan),
+        asynchronous=setting.asynchronous,
+        seed=seed,
+    )
 
 
 def _thinned(trace: Trace) -> Trace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 from dataclasses import dataclass
@@ -36,6 +37,17 @@ class Source:
             return load(self.path)
         return shaped(self.name, seed, self.scale, n_threads)  # type: ignore[arg-type]
 
+    def checksum(self, dataset: Dataset) -> str:
+        """SHA-256 of the file, as sha256sum says it; of a generated set, of the bytes of its arrays."""
+        if self.path is not None:
+            with self.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        X: Any = dataset.X
+        digest = hashlib.sha256()
+        for array in (X.indptr, X.indices, X.data, dataset.y) if hasattr(X, "indptr") else (X, dataset.y):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
 
 @dataclass(frozen=True)
 class SetFacts:
@@ -53,6 +65,8 @@ class SetFacts:
     f_zero: float  # objective at w = 0
     ns_per_nonzero: float = math.nan  # of a scan on one thread, measured in this run
     read_seconds: float = math.nan
+    sha256: str = ""  # of the file; of a generated set, of its arrays
+    scale: float = 1.0  # of a generated set
 
     @property
     def lambda_0(self) -> float:
@@ -143,6 +157,8 @@ def prepare(source: Source, *, raw: bool, seed: int, n_threads: int | None) -> t
         alpha_max=problem.alpha_max,
         alphas=alphas_of(problem.alpha_max),
         f_zero=problem.objective(np.zeros(problem.n_features)),
+        sha256=source.checksum(dataset),
+        scale=source.scale,
     )
     return problem, facts
 

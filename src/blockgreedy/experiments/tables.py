@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 
-from blockgreedy.experiments import paper, plan
-from blockgreedy.experiments.results import CLOCKS, DEFAULT, Results, Run
+from blockgreedy.experiments import plan, readings
+from blockgreedy.experiments.results import CLOCKS, DEFAULT, Results
 from blockgreedy.experiments.sets import alpha_text
-from blockgreedy.experiments.verdicts import iterations_per_second
-
-
-@dataclass(frozen=True)
-class Table:
-    name: str  # of the CSV file
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    note: str = ""
-
-    def texts(self) -> list[list[str]]:
-        return [[shown(cell) for cell in row] for row in self.rows]
-
-
-def shown(value: Any) -> str:
-    """A value as people read it."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    if isinstance(value, (bool, str)):
-        return str(value)
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+from blockgreedy.experiments.standing import trouble
+from blockgreedy.experiments.table import Table
+from blockgreedy.experiments.tables_reuters import load_table, readings_table, reuters_tables
 
 
 def data_table(results: Results) -> Table:
@@ -94,70 +72,16 @@ def blocks_table(results: Results) -> Table:
     return Table("blocks", "The partitions into 32 blocks", [*head, "nonzeros of the heaviest"], rows)
 
 
-def reuters_table(results: Results) -> Table:
-    """The paper's detailed table with ours beside it."""
-    facts = results.detail_set
-    name = facts.name if facts is not None else "reuters"
-    alphas = sorted(
-        {alpha for alpha, _ in paper.REUTERS} | set(facts.alphas if facts is not None else ()), reverse=True
-    )
-    rows = []
-    for alpha in alphas:
-        runs = results.find(plan.FIGURE_2, name, alpha)
-        kinds = [run.setting.kind for run in runs] or [k for a, k in paper.REUTERS if a == alpha]
-        ns = facts.ns_per_nonzero if facts is not None else math.nan
-        when = min((run.clock("blocks", ns)[-1] for run in runs if run.status != "reached"), default=math.nan)
-        for kind in kinds:
-            row = paper.REUTERS.get((alpha, kind))
-            run = next((run for run in runs if run.setting.kind == kind), None)
-            theirs: list[Any] = list(astuple(row)) if row is not None else [None] * 6
-            ours = _reuters_row(run, when, ns) if run is not None else [None] * 7
-            rows.append([alpha_text(alpha), kind, *_interleaved(ours, theirs)])
-    head = ["alpha", "blocks", "active blocks", "paper's"]
-    head += ["iterations/s, wall clock", "iterations/s, 32-thread model", "paper's"]
-    head += ["nonzeros, equal time", "paper's", "objective, equal time", "paper's"]
-    head += ["nonzeros, 10K iterations", "paper's", "objective, 10K iterations", "paper's"]
-    note = (
-        "32-thread model: the scan follows the blocks. Equal time is time of that model, where the shortest of the "
-        "runs at an alpha ends; the paper's is 1,000 s of its machine. A run that is within 1e-6 of the optimum has "
-        "stopped there. – : not measured, or fewer than 10,000 iterations in the time allowed."
-    )
-    return Table(
-        "reuters", f"The paper's detailed Reuters table: {name} here, the paper's beside it", head, rows, note
-    )
-
-
-def _reuters_row(run: Run, when: float, ns: float) -> list[Any]:
-    clock = run.clock("blocks", ns)
-    return [
-        run.trace.records[-1].active_blocks,
-        iterations_per_second(run, "wall", ns),
-        iterations_per_second(run, "blocks", ns),
-        run.when(clock, when, "nonzeros"),
-        run.when(clock, when),
-        run.at_iteration(paper.ITERATIONS, "nonzeros"),
-        run.at_iteration(paper.ITERATIONS),
-    ]
-
-
-def _interleaved(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    active, wall, model, *rest = ours
-    cells = [active, theirs[0], wall, model, theirs[1]]
-    for own, other in zip(rest, theirs[2:], strict=True):
-        cells += [own, other]
-    return cells
-
-
 def iterations_table(results: Results) -> Table:
     """Figure 2 in numbers: iterations to 10 % error, objectives at equal iterations."""
     rows = []
-    for run in results.find(plan.FIGURE_2) + results.find(plan.LINE_SEARCH):
+    for run in [run for reading in readings.ALL for run in results.find(reading.part)]:
         iterations = run.trace["iteration"]
         rows.append(
             [
                 run.set_name,
                 alpha_text(run.alpha),
-                run.setting.update,
+                run.part,
                 run.setting.kind,
                 results.first_below(run, 0.1, iterations),
                 results.first_below(run, 0.01, iterations),
@@ -167,10 +91,10 @@ def iterations_table(results: Results) -> Table:
                 run.trace.records[-1].nonzeros,
                 run.trace.records[-1].active_blocks,
                 f"{100 * run.rising_share:.0f} %",
-                run.status,
+                trouble(run, results.facts(run.set_name).f_zero) or run.status,
             ]
         )
-    head = ["set", "alpha", "update", "blocks", "iterations to error 0.1", "to 0.01", "objective at 10", "at 100"]
+    head = ["set", "alpha", "reading", "blocks", "iterations to error 0.1", "to 0.01", "objective at 10", "at 100"]
     head += ["at 1,000", "iterations", "last objective", "nonzeros", "active blocks", "records that rose", "status"]
     return Table("figure-2", "Concurrent steps, run by run", head, rows)
 
@@ -262,7 +186,9 @@ def all_tables(results: Results) -> list[Table]:
         data_table(results),
         optimum_table(results),
         blocks_table(results),
-        reuters_table(results),
+        load_table(results),
+        *reuters_tables(results),
+        readings_table(results, readings.ALL),
         iterations_table(results),
         design_table(results),
         follow_up_table(results),

@@ -15,7 +15,7 @@ INK, SOFT, GRID, RED, TEAL, AMBER, VIOLET, BLUE, GREEN = (
 )
 NAME_OF = {color: name for name, color in LIGHT.items() if name not in ("paper", "line", "card")}
 # The paper draws randomised features in black and clustered ones in red.
-OF_KIND = {"random": INK, "clustered": RED, "balanced": TEAL, "contiguous": AMBER}
+OF_KIND = {"random": INK, "clustered": RED, "balanced": TEAL, "contiguous": AMBER, "capped": BLUE}
 SPARE = (VIOLET, BLUE, GREEN, AMBER)
 STYLES = ("-", "--", "-.", ":")
 DOTS = ""  # the style of a line that is points only

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,14 +59,21 @@ def picture(
     figure.savefig(vector, format="svg", transparent=True, metadata={"Date": None})
     figure.set_layout_engine("none")  # keeps the layout, which takes as long as drawing
 
-    def render() -> bytes:
-        raster = io.BytesIO()
+    def render(file: Any, form: str) -> None:
         with style():
-            figure.savefig(raster, format="png", dpi=130, facecolor="white")
-        return raster.getvalue()
+            figure.savefig(file, format=form, dpi=130, facecolor="white")
 
     curves = {} if readings is None else _curve_values(figure, axes, readings)
     return Picture(name, _compact(vector.getvalue(), name), alt, caption, curves, dict(picks or {}), render)
+
+
+def write_pdf(pictures: Iterable[Picture], file: Any) -> None:
+    """A page for each picture, as vectors."""
+    from matplotlib.backends.backend_pdf import PdfPages
+
+    with PdfPages(file, metadata={"CreationDate": None}) as pages:
+        for drawn in pictures:
+            drawn.render(pages, "pdf")
 
 
 def _curve_values(figure: Figure, axes: Axes, readings: Readings) -> dict[str, Any]:

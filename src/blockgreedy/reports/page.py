@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +31,10 @@ from blockgreedy.reports.page_style import STYLE
 
 SCRIPT = files("blockgreedy.reports").joinpath("page.js").read_text(encoding="utf-8")
 Outcome = Literal["agrees", "in part", "differs", "not measured"]
+
+
+def _draws_nothing(file: Any, form: str) -> None:
+    """For pictures that are SVG only."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +53,24 @@ class Picture:
     caption: str = ""
     curves: Mapping[str, Any] = field(default_factory=dict, repr=False)
     picks: Mapping[str, str] = field(default_factory=dict)
-    render: Callable[[], bytes] = field(default=bytes, repr=False, compare=False)  # draws the PNG
+    # draws it on white to a file, in a format of matplotlib's
+    render: Callable[[Any, str], None] = field(default=_draws_nothing, repr=False, compare=False)
 
     @cached_property
     def png(self) -> bytes:
         """On white, for other uses than the page."""
-        return self.render()
+        file = io.BytesIO()
+        self.render(file, "png")
+        return file.getvalue()
+
+    def standalone_svg(self) -> str:
+        """The SVG as a file of its own: colours as they are on a light page, with a size, on white."""
+        svg = re.sub(r"var\(--[a-z]+, (#[0-9a-fA-F]+)\)", r"\1", self.svg)
+        size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+        if size is not None:
+            svg = svg.replace("<svg ", f'<svg width="{size[1]}pt" height="{size[2]}pt" ', 1)
+            svg = svg.replace(">", '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
+        return f"<?xml version='1.0' encoding='utf-8'?>\n{svg}\n"
 
     def html(self) -> str:
         caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
