@@ -15,4 +15,5 @@ def as_mathml(markdown: str) -> str:
     markdown = _BLOCK.sub(
         lambda found: f'<div class="formula">{convert(found[1].strip(), display="block")}</div>', markdown
     )
-    return _INLINE.sub(lambda found: convert(found[1]), markdown)
+    # Without <span> a formula at the start of a line would be a paragraph of its own.
+    return _INLINE.sub(lambda found: f"<span>{convert(found[1])}</span>", markdown)

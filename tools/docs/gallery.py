@@ -1,4 +1,4 @@
-"""The gallery: a first page with pictures of the vignettes, and examples/*.py as pages.
+"""The gallery: a first page with pictures of the vignettes and notebooks, and examples/*.py as pages.
 
 Title and text of an example are its docstring; its output and its code stand below.
 """
@@ -11,9 +11,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from notebooks import Notebook
 from vignettes import Vignette
 
 ROOT = Path(__file__).parents[2]
@@ -75,8 +77,8 @@ class Example:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def first_page(vignettes: list[Vignette], examples: list[Example]) -> str:
-    """A card with a picture for each vignette, a line for each script."""
+def first_page(vignettes: list[Vignette], notebooks: list[Notebook], examples: list[Example]) -> str:
+    """A card with a picture for each vignette and notebook, a line for each script."""
     lines = [
         "# Gallery",
         "",
@@ -85,18 +87,19 @@ def first_page(vignettes: list[Vignette], examples: list[Example]) -> str:
         "Worked from raw data to a decision, with pictures, each for one audience.",
     ]
     lines += ["All run without a network; the pages show what they printed and drew when this site was built.", ""]
-    lines += ['<div class="grid cards" markdown>', ""]
-    for vignette in vignettes:
-        place = f"../vignettes/{vignette.name}"
-        pictures = [
-            f"[![{vignette.title}](../vignettes/{name}#only-{shade})]({place}.md)"
-            for name, shade in zip(vignette.thumbnail, ("light", "dark"), strict=True)
-        ]
-        lines += [f"-   {''.join(pictures)}", "", f"    **[{vignette.title}]({place}.md)**", ""]
-        lines += [f"    {vignette.audience}", ""]
+    shades = ("light", "dark")
+    lines += _cards(
+        (f"../vignettes/{vignette.name}.md", vignette.title, vignette.audience,
+         [f"../vignettes/{name}#only-{shade}" for name, shade in zip(vignette.thumbnail, shades, strict=True)])
+        for vignette in vignettes
+    )  # fmt: skip
+    lines += ["## Notebooks for research", "", "On the paper's algorithms, to read here or to run in Jupyter.", ""]
+    lines += _cards(
+        (f"../notebooks/{notebook.name}.md", notebook.title, notebook.audience,
+         [f"../notebooks/{notebook.thumbnail}"])
+        for notebook in notebooks
+    )  # fmt: skip
     lines += [
-        "</div>",
-        "",
         "## Scripts",
         "",
         "From the folder `examples/`: each makes its own data; the page shows its output.",
@@ -104,6 +107,15 @@ def first_page(vignettes: list[Vignette], examples: list[Example]) -> str:
     ]
     lines += [f"- [{example.title}]({example.name}.md): {example.subtitle}" for example in examples]
     return "\n".join(lines) + "\n"
+
+
+def _cards(cards: Iterable[tuple[str, str, str, list[str]]]) -> list[str]:
+    """Each of a page, its title, whom it is for, and its pictures."""
+    lines = ['<div class="grid cards" markdown>', ""]
+    for page, title, audience, pictures in cards:
+        shown = "".join(f"[![{title}]({picture})]({page})" for picture in pictures)
+        lines += [f"-   {shown}", "", f"    **[{title}]({page})**", "", f"    {audience}", ""]
+    return [*lines, "</div>", ""]
 
 
 def all_examples() -> list[Example]:
