@@ -9,7 +9,7 @@ BUILD_FLAGS := --no-build-isolation --no-deps -q -C cmake.define.BLOCKGREEDY_WER
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo demo-family test test-cpp test-browser docs lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-users bench-family clean
+.PHONY: demo demo-family test test-cpp test-browser docs notebooks lint format stubs sanitize tsan races fuzz hunt bench bench-quick bench-report bench-paths bench-cv bench-users bench-family clean
 
 demo: $(VENV)/built
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,10 @@ test-browser: $(VENV)/browser
 docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 	@echo "build/site/index.html; with search: $(BIN)/python -m http.server -d build/site"
+
+# The notebooks of examples/notebooks, run in place: they are kept with their outputs, which the site shows.
+notebooks: $(VENV)/built $(VENV)/tools
+	$(BIN)/python tools/docs/notebooks.py
 
 lint: $(VENV)/built $(VENV)/tools
 	$(BIN)/ruff check .

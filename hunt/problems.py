@@ -257,7 +257,13 @@ def estimators(rng: Rng) -> Case:
 
 def family(rng: Rng) -> Case:
     case = with_alpha(rng, plain_case(rng, 1e-6), 1e-3)
-    case.problem["fit_intercept"] = False
+    n = case.shape[0]
+    if rng.random() < 0.4:
+        s = 10.0 ** rng.uniform(-float(rng.choice([1, 4, 8])), 0, n) * (rng.random(n) > rng.choice([0.0, 0.2]))
+        if np.sum(s > 0) >= 2 and (case.problem["loss"] not in CLASSIFIERS or len(np.unique(case.y[s > 0])) == 2):
+            case.problem["sample_weight"] = s
+    if rng.random() < 0.3:
+        case.problem["offset"] = rng.normal(size=n) * float(rng.choice([1e-3, 1.0, 30.0]))
     method = str(rng.choice(["scd", "shotgun", "greedy", "thread-greedy", "block-greedy"]))
     case.options |= {"method": method, "max_iter": int(rng.choice([1, 5, 50, 500])), "seed": int(rng.integers(100))}
     if method in ("thread-greedy", "block-greedy"):

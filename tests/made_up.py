@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from blockgreedy.experiments import plan
+from blockgreedy.experiments import plan, readings
 from blockgreedy.experiments.results import DEFAULT, Blocks, Reference, Results, Run, Setting
 from blockgreedy.experiments.sets import SetFacts
 from blockgreedy.solvers.trace import Record, Trace
@@ -41,7 +41,14 @@ def trace(objectives, *, critical=1000, touched=32_000, nonzeros=50, active=32, 
 def run(
     part, kind, objectives, *, alpha=1e-4, name="reuters", update="add", per_block=1, status="max_seconds", **how
 ):
-    return Run(part, name, alpha, Setting(kind, update, per_block), trace(objectives, **how), status)
+    n_threads = how.pop("n_threads", 2)
+    own = trace(objectives, **how)
+    return Run(part, name, alpha, Setting(kind, update, per_block), own, status, n_threads=n_threads)
+
+
+def swinging(low, high, n=40, start=0.7):
+    """A run that goes up and down and does not get on."""
+    return np.concatenate([[start], np.where(np.arange(n) % 2 == 0, low, high)])
 
 
 def falling(end, n=40, start=0.7):
@@ -63,17 +70,23 @@ def results(clustered_wins: bool) -> Results:
             active = 6 if clustered_wins and kind == "clustered" and not small else 32
             nonzeros = 9000 if clustered_wins and kind == "clustered" else 90
             how = {"critical": critical[kind], "active": active, "nonzeros": nonzeros}
-            for part, update in ((plan.FIGURE_2, "add"), (plan.LINE_SEARCH, "line-search")):
-                made.runs.append(run(part, kind, falling(end), alpha=alpha, update=update, **how))
+            for reading in readings.ALL:
+                made.runs.append(
+                    run(reading.part, kind, falling(end), alpha=alpha, update=reading.setting.update, **how)
+                )
             for update in plan.SAFE_UPDATES:
                 for per_block in plan.PER_BLOCK:
                     found = falling(0.1, 40 // per_block + 2)
                     made.runs.append(
                         run(plan.FOLLOW_UP, kind, found, alpha=alpha, update=update, per_block=per_block, **how)
                     )
+    for kind in critical:
+        for n_threads, seconds in ((1, 2e-6 * 32_000), (2, 2e-6 * max(16_000, critical[kind]))):
+            own = {"n_threads": n_threads, "seconds": seconds, "alpha": ALPHAS[plan.LOAD_ALPHA]}
+            made.runs.append(run(plan.LOAD, kind, falling(0.3), **own))
     loads = {"random": np.full(32, 1000.0), "clustered": np.full(32, 1000.0)}
     if clustered_wins:
-        loads["clustered"] = np.array([15_000.0] + [500.0] * 31)
+        loads["clustered"] = np.array([15_000.0] + [17_000 / 31] * 31)
     for kind, load in loads.items():
         seconds = 0.1 if clustered_wins else 10.0
         made.blocks.append(Blocks("reuters", kind, seconds, load, np.full(32, 1 / 32)))

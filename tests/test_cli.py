@@ -35,8 +35,8 @@ def test_json_is_the_result_of_the_same_solve(text_data, text_npz, method):
     assert set(found) >= KEYS
     assert found["method"] == method
     assert set(found) & FAMILY_KEYS == (FAMILY_KEYS if method != "auto" else set())
-    # an intercept by default, where the method has one
-    problem = bg.Problem(text_data.X, text_data.y, loss="logistic", alpha=0.0, fit_intercept=method == "auto")
+    # an intercept by default
+    problem = bg.Problem(text_data.X, text_data.y, loss="logistic", alpha=0.0, fit_intercept=True)
     problem = problem.with_alpha(0.1 * problem.alpha_max)
     solution = bg.solve(problem, method, n_blocks=8, tol=1e-5)
     assert found["objective"] == pytest.approx(problem.objective(solution.coef, solution.intercept), rel=1e-14)
@@ -78,7 +78,8 @@ def test_summary_shows_problem_method_and_result(text_npz):
         "null model",
     ):
         assert shown in result.stdout
-    assert result.stderr == "Note: --method shotgun cannot fit an intercept; the default method (auto) fits one\n"
+    assert ", intercept" in result.stdout
+    assert result.stderr == ""
 
 
 def test_summary_of_the_default_method_has_no_blocks_and_an_intercept_unless_refused(text_data, text_npz):

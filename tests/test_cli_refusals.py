@@ -37,7 +37,6 @@ def test_exactly_one_alpha_is_needed(text_npz, alphas):
         ((*FAMILY, "--per-block", 0), "--per-block 0 must be"),
         ((*FAMILY, "--partition", "x"), "--partition x is not known"),
         ((*FAMILY, "--blocks", 0), "--blocks 0 must be a whole number from 1 to 400"),
-        ((*FAMILY, "--intercept"), "--method thread-greedy does not support fit_intercept; use --method auto"),
         (("--blocks", 0), "--blocks 0 must be a whole number from 1"),
         (
             ("--method", "scd", "--blocks", 5),

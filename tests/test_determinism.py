@@ -57,6 +57,30 @@ def test_whole_solutions_do_not_depend_on_threads(data, loss, method):
         assert list(other.trace["objective"]) == list(found[0].trace["objective"])
 
 
+@pytest.mark.parametrize(("n_columns", "per_row"), [(4000, 30), (60, 6)], ids=["short columns", "long columns"])
+def test_tall_results_do_not_depend_on_threads_and_are_proven(rng, n_columns, per_row):
+    """From 2^18 rows on, products go by private sums (short columns) or by slabs of rows (long ones)."""
+    n = 1 << 18
+    columns = (n_columns * rng.random(n * per_row) ** 2).astype(np.int32)  # the first columns are the densest
+    values = rng.normal(size=len(columns)).astype(np.float32)
+    X = sp.csr_array((values, columns, np.arange(0, len(columns) + 1, per_row)), shape=(n, n_columns)).tocsc()
+    X.sum_duplicates()
+    w = np.where(rng.random(n_columns) < 0.7, rng.normal(size=n_columns), 0.0)
+    y = np.where(X @ w + rng.normal(size=n) > 0, 1.0, -1.0)
+    problem = bg.Problem(X, y, loss="logistic", alpha=1.0, fit_intercept=True)
+    problem = problem.with_alpha(1e-3 * problem.alpha_max)
+    found = [bg.solve(problem, tol=1e-7, n_threads=k) for k in (1, 2, 3)]
+    assert found[0].status == "converged"
+    margins = y * (X.astype(np.float64) @ found[0].coef + found[0].intercept)
+    objective = np.mean(np.logaddexp(0.0, -margins)) + problem.alpha * np.abs(found[0].coef).sum()
+    assert found[0].objective == pytest.approx(objective, rel=1e-12)
+    gap = problem.duality_gap(found[0].coef, found[0].intercept, found[0].dual)
+    assert gap <= 1e-7 * problem.null_model.objective
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.coef, found[0].coef)
+        np.testing.assert_array_equal(other.dual, found[0].dual)
+
+
 def test_dense_results_do_not_depend_on_threads(rng):
     X, y = np.asfortranarray(rng.normal(size=(2500, 300))), np.where(rng.random(2500) < 0.5, 0, 1)
     problem = bg.Problem(X, y, loss="logistic", alpha=1e-3)

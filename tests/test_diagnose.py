@@ -226,3 +226,14 @@ def test_a_missing_file_is_exit_code_1(tmp_path):
     result = diagnose(tmp_path / "none.npz")
     assert result.exit_code == 1
     assert "none.npz" in result.stderr
+
+
+def test_the_limit_of_capped_blocks_is_an_option(text_data, text_npz):
+    result = diagnose(text_npz, "--blocks", 8, "--kinds", "capped", "--max-load", 1.5, "--json")
+    assert result.exit_code == 0, result.output
+    load = json.loads(result.stdout)["partitions"]["capped"]["load_balance"]["value"]
+    made = bg.make_partition(text_data.X, n_blocks=8, kind="capped", max_load=1.5).nonzeros(text_data.X)
+    assert load == pytest.approx(made.max() / made.mean())
+    refused = diagnose(text_npz, "--blocks", 8, "--kinds", "random", "--max-load", 1.5)
+    assert refused.exit_code == 2
+    assert "--max-load goes with capped blocks" in " ".join(refused.output.split())

@@ -38,6 +38,7 @@ import assets  # noqa: E402
 import commands  # noqa: E402
 import formulae  # noqa: E402
 import gallery  # noqa: E402
+import notebooks  # noqa: E402
 import vignettes  # noqa: E402
 
 sys.path.insert(0, str(ROOT))
@@ -61,7 +62,7 @@ def test_pages_have_examples_in_both_languages():
     languages = [language for page in PAGES for language, _ in blocks(page)]
     assert languages.count("python") > 20
     assert languages.count("sh") > 20
-    assert set(languages) <= {"python", "sh", "text", "math"}
+    assert set(languages) <= {"python", "sh", "text", "math", "bibtex"}
 
 
 @pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.stem)
@@ -206,6 +207,7 @@ def test_formulae_become_mathml():
     assert "<mfrac>" in made
     assert made.count("<math") == 2
     assert "$5 stays" in made
+    assert formulae.as_mathml("a\n$`x`$ b").startswith("a\n<span><math")  # at the start of a line, too, part of it
     for page in PAGES:
         for language, text in blocks(page):
             if language == "math":
@@ -226,12 +228,16 @@ def test_every_example_is_a_page_of_the_gallery():
         assert "what it printed" in page
 
 
-def test_the_first_page_of_the_gallery_shows_a_picture_of_every_vignette():
-    found = vignettes.all_vignettes()
+def test_the_first_page_of_the_gallery_shows_a_picture_of_every_vignette_and_notebook():
+    found, others = vignettes.all_vignettes(), notebooks.all_notebooks()
     assert [vignette.name for vignette in found] == list(vignettes.ORDER)
     for vignette in found:
         vignette.results = [{"output": "", "pictures": [[f"{vignette.name}-light.png", f"{vignette.name}-dark.png"]]}]
-    page = gallery.first_page(found, gallery.all_examples())
+    page = gallery.first_page(found, others, gallery.all_examples())
+    for notebook in others:
+        assert f"](../notebooks/{notebook.name}.md)" in page
+        assert f"](../notebooks/{notebook.thumbnail})" in page
+        assert notebook.audience.startswith("For researchers")
     for vignette in found:
         assert f"](../vignettes/{vignette.name}.md)" in page
         assert f"{vignette.name}-light.png#only-light" in page

@@ -9,6 +9,7 @@ from blockgreedy.backends import reference
 from blockgreedy.backends.cpu import block_greedy
 from blockgreedy.family.iterations import Iterations, Recording, Rules
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.penalties import Penalty
 from blockgreedy.solvers.options import FamilyOptions
 from conftest import LOSSES, UPDATES, random_problem
 from test_agreement import PENALTIES, relative_difference
@@ -29,12 +30,13 @@ def assert_follows_reference(problem, options, rules, n_iter=30, n_threads=1):
     iterations = made(problem, partition, options, rules, n_threads)
     specified = reference.block_greedy(problem, partition.block_of, options)
     for number in range(n_iter):
-        w, accepted = next(specified)
+        w, intercept, accepted = next(specified)
         if np.max(np.abs(w)) > 1e6:
             break  # diverging
         iterations.run(1, np.inf)
         assert iterations.accepted == accepted, f"iteration {number}"
         assert relative_difference(w, iterations.coef) < 1e-12, f"iteration {number}"
+        assert iterations.intercept == pytest.approx(intercept, rel=1e-12, abs=1e-12), f"iteration {number}"
     assert number >= 5
     return iterations
 
@@ -292,6 +294,28 @@ def test_the_state_is_what_its_names_say(rng, dense, loss):
     bg.family.run(problem, select=select, n_blocks=4, max_iter=5, tol=0)
     assert len(seen) == 5
     assert np.any(seen[4] != seen[3])
+
+
+@pytest.mark.parametrize("by", ["gain", "step", "subgradient"])
+def test_proposals_of_all_features_serve_for_those_of_the_selected_blocks(rng, by, monkeypatch):
+    """They are computed once in an iteration, and to the last bit what some features alone would have."""
+    problem, calls = random_problem(rng, "logistic", 0.1), []
+    prox = Penalty.prox
+    monkeypatch.setattr(Penalty, "prox", lambda *given: calls.append(len(given[1])) or prox(*given))
+
+    def afresh(state):
+        blocks = selected(state)
+        state.forget()
+        return blocks
+
+    selected = bg.family.gauss_southwell(by)
+    settings = {"n_blocks": 8, "blocks_per_iter": 3, "max_iter": 30, "tol": 0.0, "update": "add"}
+    kept = bg.family.run(problem, select=selected, **settings)
+    assert calls == [problem.n_features] * 30
+    other = bg.family.run(problem, select=afresh, **settings)
+    np.testing.assert_array_equal(kept.coef, other.coef)
+    for mine, theirs in zip(kept.telemetry["gains"], other.telemetry["gains"], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_random_rules_repeat_with_their_seed(rng):

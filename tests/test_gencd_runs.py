@@ -1,6 +1,9 @@
 """Runs of GenCD: how they end, what they record, and what they say of rules that return nonsense."""
 
+import inspect
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +11,10 @@ import pytest
 import blockgreedy as bg
 from blockgreedy.partitions.spectrum import spectral_radius
 from conftest import SANITIZED, press_ctrl_c_after, random_problem
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from benchmarks import selection_rule
 
 
 @pytest.fixture
@@ -84,6 +91,15 @@ def test_ctrl_c_in_a_rule_returns_what_there_is(problem):
     assert solution.status == "interrupted"
     assert len(solution.telemetry) == solution.n_iter > 0
     assert np.any(solution.coef != 0)
+
+
+def test_ctrl_c_never_parts_weights_and_telemetry(problem):
+    """Half of the time of an iteration is after its update, so that some of these come in there."""
+    for number in range(12):
+        press_ctrl_c_after(0.05 + 0.003 * number)
+        solution = run(problem, n_blocks=8, max_iter=1_000_000, tol=0.0)
+        assert solution.status == "interrupted"
+        assert len(solution.telemetry) == solution.n_iter
 
 
 def copies(loss):
@@ -217,6 +233,15 @@ def test_steps_to_a_bound_may_round(rng):
     assert solution.status == "diverged" or np.max(solution.coef) <= 0.1
 
 
+@pytest.mark.parametrize("name", ["block_max", "block_sum"])
+def test_values_by_block_are_one_for_each_feature(problem, name):
+    with pytest.raises(ValueError, match=r"values must be one for each of the 40 features, got shape \(5,\)"):
+        run(problem, select=lambda state: getattr(state, name)(state.w[:5]))
+    found = []
+    run(problem, select=lambda state: found.append(getattr(state, name)(list(range(40)))) or [0], max_iter=1)
+    assert found[0].shape == (8,)
+
+
 def test_errors_of_a_rule_are_not_swallowed(problem):
     def rule(state):
         raise ZeroDivisionError("mine")
@@ -258,7 +283,7 @@ def test_a_problem_is_a_problem():
 
 @pytest.mark.skipif(bool(SANITIZED), reason="a sanitized process is slow")
 def test_a_rule_of_ten_lines_makes_200_iterations_a_second_on_text_of_the_size_of_reuters():
-    """In seconds of the processor, since others may be at work; on Reuters itself: benchmarks/gencd.py."""
+    """In seconds of the processor, since others may be at work; on Reuters itself: benchmarks/selection_rule.py."""
     data = bg.data.text_like(n_samples=13_476, n_features=21_074, mean_nonzeros=69, seed=0)
     problem = bg.Problem(data, loss="logistic", alpha=0.002)
 
@@ -273,3 +298,23 @@ def test_a_rule_of_ten_lines_makes_200_iterations_a_second_on_text_of_the_size_o
     solution = bg.family.run(problem, select=select, n_blocks=32, blocks_per_iter=8, max_iter=200, n_threads=1, tol=0)
     assert solution.n_iter == 200
     assert time.process_time() - began < 1.0
+
+
+def test_the_rule_of_the_benchmark_has_at_most_ten_lines_and_is_gauss_southwell(problem):
+    lines = inspect.getsource(selection_rule.southwell).splitlines()
+    assert len(lines) <= 10
+    settings = {"blocks_per_iter": 3, "max_iter": 100}
+    ours, named = (run(problem, select=rule, **settings) for rule in (selection_rule.southwell, "gauss-southwell-s"))
+    assert [sorted(blocks) for blocks in ours.telemetry["selected"]] == [
+        blocks.tolist() for blocks in named.telemetry["selected"]
+    ]
+    np.testing.assert_allclose(ours.coef, named.coef, rtol=1e-10)
+
+
+def test_the_benchmark_of_rules_measures_every_case(problem):
+    blocks = bg.make_partition(problem, n_blocks=8)
+    found = selection_rule.rates(selection_rule.cases(problem, 1, blocks, 3), seconds=0.001, rounds=2)
+    assert len(found) == 5
+    for wall, processor in found.values():
+        assert wall.shape == processor.shape == (2,)
+        assert min(wall.min(), processor.min()) > 0

@@ -1,6 +1,7 @@
 """Rules of the tree: which package may import which, and how long files and functions may be."""
 
 import ast
+import re
 from pathlib import Path
 
 from test_architecture import FILES, ROOT, imports
@@ -119,3 +120,10 @@ def test_the_search_for_long_functions_finds_them():
     assert not list(long_functions(longest))
     assert list(long_functions(longest + "    pass\n")) == ["f"]
     assert not list(long_functions('def f():\n    """A\n    docstring."""\n' + "    pass\n" * (LONGEST_FUNCTION - 1)))
+
+
+def test_nothing_is_left_unimplemented():
+    """Abstract methods are marked as such, and what cannot work says why in an error of its own."""
+    raising = re.compile(r"raise NotImplementedError")
+    found = [str(path) for path in FILES.values() if raising.search(path.read_text(encoding="utf-8"))]
+    assert found == []

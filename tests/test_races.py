@@ -116,6 +116,16 @@ def test_the_family(text, update, scan, per_block):
     solved(text.X, text.y, "thread-greedy", options=options)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_the_family_with_weights_and_an_intercept(loss):
+    """So many rows that threads share the sums and shifts of the intercept."""
+    data, rng = bg.data.text_like(16_000, 300, 12.0, seed=3), np.random.default_rng(0)
+    y = data.y if loss == "logistic" else data.y + rng.normal(size=16_000)
+    rows = {"sample_weight": rng.uniform(0, 2, 16_000), "offset": rng.normal(size=16_000), "fit_intercept": True}
+    found = solved(data.X, y, "thread-greedy", loss=loss, options={"n_blocks": 16}, **rows)
+    assert found.intercept != 0
+
+
 @pytest.mark.filterwarnings("ignore::blockgreedy.ConvergenceRiskWarning")
 def test_atomic_updates(text):
     """Their order is the threads' own, so only the objective can be compared."""

@@ -267,7 +267,7 @@ def test_corollary_bounds_the_error_of_thread_greedy_where_rho_block_is_below_2(
     )
     minimiser = np.linalg.lstsq(X, problem.y, rcond=None)[0]
     course = block_greedy(problem, partition.block_of, FamilyOptions(B, B, **settings))
-    iterates = [np.zeros(3 * B), *(w for w, _ in itertools.islice(course, n_iter))]
+    iterates = [np.zeros(3 * B), *(w for w, _, _ in itertools.islice(course, n_iter))]
     radius = max(float(np.abs(w - minimiser).sum()) for w in iterates)
     error = solution.trace["objective"] - problem.objective(minimiser)
     k = solution.trace["iteration"].astype(int)

@@ -23,7 +23,7 @@ def course_of(problem, partition, rule, n_iter):
     norms, minimiser = np.linalg.norm(X, axis=0), np.linalg.lstsq(X, problem.y, rcond=None)[0]
     B = partition.n_blocks
     course = block_greedy(problem, partition.block_of, FamilyOptions(B, B, update="add", greedy_rule=rule))
-    iterates = [np.zeros(len(norms)), *(w for w, _ in itertools.islice(course, n_iter))]
+    iterates = [np.zeros(len(norms)), *(w for w, _, _ in itertools.islice(course, n_iter))]
     radius = max(float(np.sum(norms * np.abs(w - minimiser))) for w in iterates)
     return np.array([problem.objective(w) for w in iterates[1:]]) - problem.objective(minimiser), radius
 

@@ -1,5 +1,7 @@
 // The block-greedy family: Algorithm 1 of the paper.
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
@@ -11,12 +13,14 @@
 namespace blockgreedy {
 namespace {
 
+using ConstantRange = std::tuple<double, double, int>;  // InterceptRange, where it is not of targets
+
 class PyBlockGreedy {
  public:
   PyBlockGreedy(nb::object problem, Vector<std::int32_t> block_of, std::int64_t n_blocks,
                 std::int64_t blocks_per_iter, std::int64_t per_block, int update, int greedy_rule, int scan,
                 bool atomic, double inner_tol, std::int64_t max_sweeps, std::uint64_t seed, double step_scale,
-                bool asynchronous)
+                bool asynchronous, std::optional<ConstantRange> constants)
       : problem_object_(problem), problem_(nb::cast<PyProblem&>(problem)), block_of_(block_of) {
     check_size("block_of", block_of.size(), problem_.matrix.n_cols());
     if (n_blocks < 1 || blocks_per_iter < 1 || blocks_per_iter > n_blocks || per_block < 1) {
@@ -45,8 +49,11 @@ class PyBlockGreedy {
                                      seed,
                                      step_scale,
                                      asynchronous};
+    InterceptRange range;
+    if (constants) std::tie(range.low, range.high, range.only_class) = *constants;
+    range.is_of_targets = !constants;
     nb::gil_scoped_release release;
-    solver_ = make_block_greedy(problem_.matrix.view, problem_.core, options, block_of_.data(), problem_.team);
+    solver_ = make_block_greedy(problem_.matrix.view, problem_.core, options, range, block_of_.data(), problem_.team);
   }
 
   // (iterations done, interrupted by Ctrl-C)
@@ -61,18 +68,32 @@ class PyBlockGreedy {
     const bool interrupted = problem_.hook.take();
     return {done, interrupted};
   }
-  void set_weights(Vector<double> w) {
+  void set_weights(Vector<double> w, double intercept) {
     check_size("w", w.size(), problem_.matrix.n_cols());
     BlockGreedy& current = solver();
     nb::gil_scoped_release release;
-    current.set_weights(w.data());
+    current.set_weights(w.data(), intercept);
   }
-  void set_sparse_weights(Vector<std::int64_t> features, Vector<double> values) {
+  void set_sparse_weights(Vector<std::int64_t> features, Vector<double> values, double intercept) {
     check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
     for (std::size_t k = 0; k < features.size(); ++k) check_feature(features.data()[k]);
     BlockGreedy& current = solver();
     nb::gil_scoped_release release;
-    current.set_sparse_weights(features.data(), values.data(), static_cast<std::int64_t>(features.size()));
+    current.set_sparse_weights(features.data(), values.data(), static_cast<std::int64_t>(features.size()), intercept);
+  }
+  // Leaves an empty record for the iterations to come.
+  auto take_record() {
+    IterationRecord found;
+    std::swap(found, solver().record);
+    return std::make_tuple(give_away(std::move(found.iterations)), give_away(std::move(found.selected)),
+                           give_away(std::move(found.selected_counts)), give_away(std::move(found.accepted)),
+                           give_away(std::move(found.accepted_counts)), give_away(std::move(found.steps)),
+                           give_away(std::move(found.gains)));
+  }
+  void fit_intercept() {
+    BlockGreedy& current = solver();
+    nb::gil_scoped_release release;
+    current.fit_intercept();
   }
   // The weights themselves, not a copy: at 10^8 features there should not be two. The solver is done after it.
   nb::ndarray<nb::numpy, double, nb::ndim<1>> release_weights() {
@@ -95,9 +116,11 @@ class PyBlockGreedy {
   }
   double current_objective() {
     const State& state = solver().state;
+    CoreProblem problem = problem_.core;
+    problem.offset = nullptr;  // it is part of Xw
     return problem_.pass([&] {
-      return objective(problem_.core, problem_.matrix.n_rows(), problem_.matrix.n_cols(), state.w.data(),
-                       state.Xw.data(), problem_.team);
+      return objective(problem, problem_.matrix.n_rows(), problem_.matrix.n_cols(), state.w.data(), state.Xw.data(),
+                       problem_.team);
     });
   }
   BlockGreedy& solver() const {
@@ -121,12 +144,15 @@ class PyBlockGreedy {
 void bind_block_greedy(nb::module_& m) {
   nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/family/block_greedy.hpp.")
       .def(nb::init<nb::object, Vector<std::int32_t>, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool,
-                    double, std::int64_t, std::uint64_t, double, bool>(),
+                    double, std::int64_t, std::uint64_t, double, bool, std::optional<ConstantRange>>(),
            "problem"_a, "block_of"_a, "n_blocks"_a, "blocks_per_iter"_a, "per_block"_a, "update"_a, "greedy_rule"_a,
-           "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a, "step_scale"_a, "asynchronous"_a)
+           "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a, "step_scale"_a, "asynchronous"_a,
+           "constants"_a.none())
       .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a)
-      .def("set_weights", &PyBlockGreedy::set_weights, "w"_a)
-      .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a)
+      .def("set_weights", &PyBlockGreedy::set_weights, "w"_a, "intercept"_a = 0.0)
+      .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a, "intercept"_a = 0.0)
+      .def("fit_intercept", &PyBlockGreedy::fit_intercept,
+           "Where weights have moved since; runs do so after every ⌈B/P⌉ iterations.")
       .def("release_weights", &PyBlockGreedy::release_weights, "Hands the weights over; the solver is done after it.")
       .def("update_with", &PyBlockGreedy::update_with, "features"_a)
       .def("move_to", &PyBlockGreedy::move_to, "features"_a, "targets"_a)
@@ -143,6 +169,12 @@ void bind_block_greedy(nb::module_& m) {
                    [](nb::handle_t<PyBlockGreedy> self) {
                      return view_of(nb::cast<PyBlockGreedy&>(self).solver().state.derivs, self);
                    })
+      .def(
+          "record", [](PyBlockGreedy& self) { self.solver().is_recording = true; },
+          "From now on runs keep what each iteration did, for take_record.")
+      .def("take_record", &PyBlockGreedy::take_record,
+           "Iterations, selected blocks and their counts, accepted features and their counts, steps, gains.")
+      .def_prop_ro("intercept", [](const PyBlockGreedy& self) { return self.solver().state.intercept; })
       .def_prop_ro("accepted", [](const PyBlockGreedy& self) { return self.solver().accepted; })
       .def_prop_ro("update_order", [](const PyBlockGreedy& self) { return self.solver().update_order(); })
       .def_prop_ro("n_iter", [](const PyBlockGreedy& self) { return self.solver().counters.n_iter; })

@@ -39,16 +39,17 @@ class Asynchronous {
 
   // Up to n_iter iterations, ending early after max_seconds (but not within the first) or when the team is asked to
   // stop. Returns the number of whole iterations done; block updates beyond these count next time. The threads meet
-  // after every `stretch` iterations. select() returns the blocks of the next iteration; `accepted` becomes the
-  // features of the last P block updates.
-  template <class Select>
-  std::int64_t run(std::int64_t n_iter, double max_seconds, std::int64_t stretch, Select select,
+  // after every `stretch` iterations, counted from the first of all, and then meet() is called. select() returns the
+  // blocks of the next iteration; `accepted` becomes the features of the last P block updates.
+  template <class Select, class Meet>
+  std::int64_t run(std::int64_t n_iter, double max_seconds, std::int64_t stretch, Select select, Meet meet,
                    std::vector<std::int32_t>& accepted) {
     const double deadline = seconds_now() + max_seconds;
     prepare();
     std::int64_t done = 0;
     while (done < n_iter) {
-      limit_ = std::min({stretch, n_iter - done, most_scheduled_}) * options_.blocks_per_iter - carried_;
+      const std::int64_t until_meeting = stretch - counters_.n_iter % stretch;
+      limit_ = std::min({until_meeting, n_iter - done, most_scheduled_}) * options_.blocks_per_iter - carried_;
       begun_ = 0;
       schedule(select);
       if (is_alone()) {
@@ -58,6 +59,7 @@ class Asynchronous {
         updates_.refresh();
       }
       done += settle();
+      if (counters_.n_iter % stretch == 0) meet();
       if (team_.stopped() || (done > 0 && seconds_now() >= deadline)) break;
     }
     accepted.clear();
@@ -89,7 +91,8 @@ class Asynchronous {
     for (std::int64_t j = 0; j < view_.n_cols; ++j) longest = std::max(longest, view_.count(j));
     for (Worker& worker : workers_) {
       worker.best.resize(options_.per_block);
-      if (options_.update == UpdateRule::line_search) worker.buffer.resize(5 * longest);
+      if (options_.update == UpdateRule::line_search)
+        worker.buffer.resize(Updates<View>::buffer_per_nonzero * longest);
       // A vector loop needs derivatives that stay as they are. Of sparse columns the copy would cost too much: a
       // block may have fewer nonzeros than there are rows.
       if (!is_sparse && !is_alone()) worker.derivs.resize(view_.n_rows);

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "math/core_problem.hpp"
+#include "family/intercept.hpp"
 
 namespace blockgreedy {
 
@@ -48,6 +48,13 @@ struct Counters {
   std::int64_t moves = 0, staleness = 0, most_stale = 0;
 };
 
+// What iterations did, end to end: of each iteration its number, how many blocks it selected and which, how many
+// features it accepted and which, and of each feature the step and the gain that its proposal guaranteed.
+struct IterationRecord {
+  std::vector<std::int64_t> iterations, selected, selected_counts, accepted, accepted_counts;
+  std::vector<double> steps, gains;
+};
+
 class BlockGreedy {
  public:
   virtual ~BlockGreedy() = default;
@@ -55,10 +62,14 @@ class BlockGreedy {
   // Up to n_iter iterations, ending early after max_seconds or when the team is asked to stop. Returns the
   // number done; the state is that of a whole number of iterations.
   virtual std::int64_t run(std::int64_t n_iter, double max_seconds) = 0;
-  // Starts from these weights: Xw and derivs are computed anew.
-  virtual void set_weights(const double* w) = 0;
+  // Starts from these weights: Xw and derivs are computed anew, and the intercept is fitted, starting from this one.
+  virtual void set_weights(const double* w, double intercept) = 0;
   // The same for weights that are zero outside of `features`.
-  virtual void set_sparse_weights(const std::int64_t* features, const double* values, std::int64_t count) = 0;
+  virtual void set_sparse_weights(const std::int64_t* features, const double* values, std::int64_t count,
+                                  double intercept) = 0;
+  // The best intercept for these weights, where the problem has one and weights have moved since it was fitted. The
+  // solver does so by itself at every start and after every ⌈B/P⌉ iterations (asynchronous: when the threads meet).
+  virtual void fit_intercept() = 0;
   // One update with a given accepted set (ascending blocks): how a reference replays a step on tied data.
   virtual void update_with(const std::vector<std::int32_t>& features) = 0;
   // An iteration made elsewhere: these features move to these weights, none of them twice.
@@ -70,11 +81,13 @@ class BlockGreedy {
   State state;
   Counters counters;
   std::vector<std::int32_t> accepted;  // of the last iteration, in block order
+  bool is_recording = false;           // whether run() adds to `record`; not for asynchronous threads
+  IterationRecord record;
 };
 
-// block_of must outlive the solver.
+// block_of must outlive the solver. `range` says where the intercept is looked for.
 std::unique_ptr<BlockGreedy> make_block_greedy(const Matrix& matrix, const CoreProblem& problem,
-                                               const BlockGreedyOptions& options, const std::int32_t* block_of,
-                                               ThreadTeam& team);
+                                               const BlockGreedyOptions& options, const InterceptRange& range,
+                                               const std::int32_t* block_of, ThreadTeam& team);
 
 }  // namespace blockgreedy

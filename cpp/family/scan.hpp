@@ -27,16 +27,18 @@ class Scan {
         block_of_(block_of),
         state_(state),
         team_(team),
-        inverse_n_(1.0 / static_cast<double>(view.n_rows)),
+        row_scale_(problem.row_scale(view.n_rows)),
         curvature_bound_(problem.loss.traits().curvature_bound / options.step_scale),
-        smallest_l1_((1 - 1e-14) * static_cast<double>(view.n_rows) * penalty_.alpha * smallest_weight()),
-        curvatures_(view, curvature_bound_ * inverse_n_, team),
+        smallest_l1_((1 - 1e-14) * (problem.row_weights ? 1.0 : static_cast<double>(view.n_rows)) * penalty_.alpha *
+                     smallest_weight()),
+        curvatures_(view, curvature_bound_ * row_scale_, problem.row_weights, team),
         everything_(options.blocks_per_iter == options.n_blocks),
         storage_order_(everything_ && options.scan == ScanMode::slices && !options.asynchronous &&
                        options.n_blocks <= std::max<std::int64_t>(1024, view.n_cols / 16)),
         blocks_(block_of, view.n_cols, options.n_blocks, !storage_order_) {
     keep_block_nonzeros();
     keep_cost_marks();
+    if (storage_order_ && problem.row_weights) keep_inverse_roots(problem.row_weights);
     if (storage_order_) {
       // More slices than threads, so that a slow thread does not delay the rest and Ctrl-C is noticed.
       const std::int64_t worthwhile = view.n_nonzeros() / (min_parallel_work / 4) + 1;
@@ -93,6 +95,12 @@ class Scan {
     return {score, z, grad, curvature, static_cast<std::int32_t>(j)};
   }
 
+  // The decrease of the objective that a proposal guarantees if it alone is taken.
+  double gain(const Proposal& proposal) const {
+    return penalty_.at(proposal.feature)
+        .gain(state_.weight(proposal.feature), proposal.target, proposal.grad, proposal.curvature);
+  }
+
   // The best of block b, by one of several threads that change the state meanwhile: `list` has room for per_block.
   // Weights of the block must be the caller's alone. `derivs` is a copy of the caller's own; null reads those of the
   // state, each entry by an atomic load.
@@ -111,7 +119,7 @@ class Scan {
 
   std::int64_t nonzeros_of(std::int64_t b) const { return block_nonzeros(b); }
 
-  double gradient(std::int64_t j) const { return inverse_n_ * column_dot(view_, j, state_.derivs.data()); }
+  double gradient(std::int64_t j) const { return row_scale_ * column_dot(view_, j, state_.derivs.data()); }
 
   // Start fetching what block b will need, two steps ahead of its use.
   void prefetch_pointers(std::int64_t b) const { view_.prefetch_pointers(blocks_.feature(blocks_.start(b))); }
@@ -227,7 +235,7 @@ class Scan {
         Proposal* list = list_of(j);
         if (cannot_beat(list[options_.per_block - 1], j)) continue;
         const double to_beat = list[options_.per_block - 1].score;
-        const Proposal proposal = propose(j, inverse_n_ * products[k], to_beat);
+        const Proposal proposal = propose(j, row_scale_ * products[k], to_beat);
         if (proposal.score > 0) insert(list, options_.per_block, proposal);
       }
     }
@@ -244,7 +252,9 @@ class Scan {
   }
 
   // gain <= grad²/(2 curvature) for a weight at zero, and grad² <= ‖x‖² Σ derivs²/n² over the column's rows, so
-  // gain <= count max(derivs²)/(2 beta n): a rare feature often cannot win, and its norm is not needed.
+  // gain <= count max(derivs²)/(2 beta n): a rare feature often cannot win, and its norm is not needed. With row
+  // weights grad = Σ √ω x · derivs/√ω, so that grad² <= Σ ω x² Σ derivs²/ω and gain <= count max(derivs²/ω)/(2 beta);
+  // derivs, which hold ω, are 0 where ω is.
   BLOCKGREEDY_INLINE bool cannot_beat(const Proposal& worst_kept, std::int64_t j) const {
     return worst_kept.score >= gain_per_nonzero_ * static_cast<double>(view_.count(j)) && state_.weight(j) == 0;
   }
@@ -252,8 +262,24 @@ class Scan {
   // Only where a pass over all derivs pays: an iteration that scans less than n nonzeros must not cost O(n).
   void bound_gains() {
     if (options_.greedy_rule != GreedyRule::gain) return;
-    const double largest = kernels().f64.largest_magnitude(state_.derivs.data(), view_.n_rows);
-    gain_per_nonzero_ = (1 + 1e-9) * largest * largest * inverse_n_ / (2 * curvature_bound_);
+    const double largest = inverse_roots_.empty()
+                               ? kernels().f64.largest_magnitude(state_.derivs.data(), view_.n_rows)
+                               : largest_over_roots();
+    gain_per_nonzero_ = (1 + 1e-9) * largest * largest * row_scale_ / (2 * curvature_bound_);
+  }
+
+  // 1/√ω_i, or 0 for rows without weight, which change no gradient.
+  void keep_inverse_roots(const double* row_weights) {
+    inverse_roots_.resize(view_.n_rows);
+    for (std::int64_t i = 0; i < view_.n_rows; ++i)
+      inverse_roots_[i] = row_weights[i] > 0 ? 1 / std::sqrt(row_weights[i]) : 0.0;
+  }
+
+  double largest_over_roots() const {
+    double largest = 0;
+    for (std::int64_t i = 0; i < view_.n_rows; ++i)
+      largest = std::max(largest, std::fabs(state_.derivs[i] * inverse_roots_[i]));
+    return largest;
   }
 
   void scan_in_storage_order() {
@@ -369,15 +395,16 @@ class Scan {
   const std::int32_t* block_of_;
   const State& state_;
   ThreadTeam& team_;
-  double inverse_n_;
+  double row_scale_;
   double curvature_bound_;  // beta, over the step scale
-  double smallest_l1_;      // n times the l1 below which no gradient moves a feature from zero, less rounding
+  double smallest_l1_;      // |x_j·derivs| up to which no feature moves from zero, less rounding
   double gain_per_nonzero_ = infinity;
   Curvatures<View> curvatures_;
   bool everything_, storage_order_;
   Blocks blocks_;
   std::int64_t heaviest_block_ = 0;
   std::vector<std::int64_t> block_nonzeros_, cost_marks_, cuts_;
+  std::vector<double> inverse_roots_;  // of row weights, where there are any and bound_gains needs them
   std::vector<Proposal> table_, best_, partial_;
   std::vector<Part> parts_;
 };

@@ -32,8 +32,8 @@ Updates<View>::Updates(const View& view, const CoreProblem& problem, const Block
       options_(options),
       state_(state),
       team_(team),
-      inverse_n_(1.0 / static_cast<double>(view.n_rows)),
-      scale_(problem.loss.traits().curvature_bound * inverse_n_),
+      row_scale_(problem.row_scale(view.n_rows)),
+      scale_(problem.loss.traits().curvature_bound * row_scale_),
       slices_(view.n_rows),
       scratch_(team.size()) {}
 
@@ -70,16 +70,25 @@ void Updates<View>::add_column(std::int64_t j, double step) {
   view_.for_each_nonzero(j, [&](std::int32_t i, double x) { Xw[i] += step * x; });
 }
 
+// State::derivs of n rows that stand side by side.
+template <class View>
+BLOCKGREEDY_INLINE void Updates<View>::compute_derivs(const double* y, const double* t, const double* row_weights,
+                                                      std::int64_t n, double* out) const {
+  kernels().of(problem_.loss).derivs(y, t, n, problem_.loss.delta, out);
+  if (!row_weights) return;
+  for (std::int64_t k = 0; k < n; ++k) out[k] *= row_weights[k];
+}
+
 // derivs of the rows that column j touches, through a small contiguous buffer so that the loss is vectorised.
 template <class View>
 void Updates<View>::refresh_rows_of(std::int64_t j) {
   constexpr int capacity = 256;
-  double y[capacity], t[capacity], d[capacity];
+  double y[capacity], t[capacity], d[capacity], weights[capacity];
   std::int32_t rows[capacity];
   int filled = 0;
-  const auto derivs = kernels().of(problem_.loss).derivs;
+  const double* row_weights = problem_.row_weights;
   const auto flush = [&] {
-    derivs(y, t, filled, problem_.loss.delta, d);
+    compute_derivs(y, t, row_weights ? weights : nullptr, filled, d);
     for (int k = 0; k < filled; ++k) store_shared(state_.derivs[rows[k]], d[k]);
     filled = 0;
   };
@@ -87,6 +96,7 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
     rows[filled] = i;
     y[filled] = problem_.y[i];
     t[filled] = load_shared(state_.Xw[i]);
+    if (row_weights) weights[filled] = row_weights[i];
     if (++filled == capacity) flush();
   });
   if (filled > 0) flush();
@@ -95,15 +105,17 @@ void Updates<View>::refresh_rows_of(std::int64_t j) {
 template <class View>
 void Updates<View>::refresh_slice(std::int64_t slice) {
   const std::int64_t first = slices_.begin(slice);
-  kernels()
-      .of(problem_.loss)
-      .derivs(problem_.y + first, state_.Xw.data() + first, slices_.end(slice) - first, problem_.loss.delta,
-              state_.derivs.data() + first);
+  compute_derivs(problem_.y + first, state_.Xw.data() + first,
+                 problem_.row_weights ? problem_.row_weights + first : nullptr, slices_.end(slice) - first,
+                 state_.derivs.data() + first);
 }
 
 template <class View>
 void Updates<View>::rebuild() {
-  std::fill(state_.Xw.begin(), state_.Xw.end(), 0.0);
+  std::fill(state_.Xw.begin(), state_.Xw.end(), state_.intercept);
+  if (problem_.offset) {
+    for (std::int64_t i = 0; i < view_.n_rows; ++i) state_.Xw[i] += problem_.offset[i];
+  }
   for (std::int64_t j = 0; j < view_.n_cols; ++j) {
     const double w = state_.weight(j);
     if (w != 0) add_column(j, w);
@@ -135,6 +147,14 @@ void Updates<View>::refresh_all_rows(std::int64_t work, Change change) {
   } else {
     team_.for_all(slices_.count(), run_slice);
   }
+}
+
+template <class View>
+void Updates<View>::shift_intercept(double by) {
+  state_.intercept += by;
+  refresh_all_rows(2 * view_.n_rows, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) state_.Xw[i] += by;
+  });
 }
 
 // Adds all steps together. Threads own rows, so each row receives its terms in block order for any number of threads.
@@ -181,7 +201,8 @@ void Updates<View>::line_search(std::vector<Proposal>& accepted) {
   std::int64_t longest = 0;
   for (const Proposal& proposal : accepted) longest = std::max(longest, view_.count(proposal.feature));
   for (auto& buffer : scratch_) {
-    if (buffer.size() < static_cast<std::size_t>(5 * longest)) buffer.resize(5 * longest);
+    if (buffer.size() < static_cast<std::size_t>(buffer_per_nonzero * longest))
+      buffer.resize(buffer_per_nonzero * longest);
   }
   const auto refine = [&](std::int64_t s, int executor) {
     Proposal& proposal = accepted[s];
@@ -199,13 +220,19 @@ template <class View>
 double Updates<View>::refined_target(const Proposal& proposal, double* buffer) const {
   const std::int64_t j = proposal.feature, n = view_.count(j);
   // The column's rows side by side, so that every step is a plain vector loop.
-  double *y = buffer, *start = y + n, *x = start + n, *t = x + n, *d = t + n;
+  double *y = buffer, *start = y + n, *x = start + n, *t = x + n, *d = t + n, *weights = d + n;
   std::int64_t k = 0;
   view_.for_each_nonzero(j, [&](std::int32_t i, double value) {
     y[k] = problem_.y[i];
     start[k] = load_shared(state_.Xw[i]);
     x[k++] = value;
   });
+  const double* row_weights = problem_.row_weights;
+  if (row_weights) {
+    k = 0;
+    view_.for_each_nonzero(j, [&](std::int32_t i, double) { weights[k++] = row_weights[i]; });
+    row_weights = weights;
+  }
   const DenseView<double> column{n, 1, x};
   const CoordinatePenalty coordinate = problem_.penalty.at(j);
   const double w = state_.weight(j);
@@ -214,8 +241,8 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
   for (int count = 1; count < max_line_steps; ++count) {
     const double moved = z - w;
     for (k = 0; k < n; ++k) t[k] = start[k] + moved * x[k];
-    kernels().of(problem_.loss).derivs(y, t, n, problem_.loss.delta, d);
-    const double next = coordinate.prox(z, inverse_n_ * column_dot(column, 0, d), proposal.curvature);
+    compute_derivs(y, t, row_weights, n, d);
+    const double next = coordinate.prox(z, row_scale_ * column_dot(column, 0, d), proposal.curvature);
     const double change = std::fabs(next - z);
     z = next;
     if (!(change > options_.inner_tol * first_step)) break;
@@ -231,7 +258,7 @@ void Updates<View>::sweep(std::vector<Proposal>& accepted) {
     for (Proposal& proposal : accepted) {
       const std::int64_t j = proposal.feature;
       const CoordinatePenalty coordinate = problem_.penalty.at(j);
-      const double grad = inverse_n_ * column_dot(view_, j, state_.derivs.data());
+      const double grad = row_scale_ * column_dot(view_, j, state_.derivs.data());
       const double w = state_.weight(j), z = coordinate.prox(w, grad, proposal.curvature);
       if (!(coordinate.gain(w, z, grad, proposal.curvature) > 0)) continue;
       add_column(j, z - w);
@@ -243,13 +270,15 @@ void Updates<View>::sweep(std::vector<Proposal>& accepted) {
   });
 }
 
-// Coordinate descent on  g·d + (beta/2n) ‖X_S d‖² + Σ penalty(w + d), which lies above the objective and
+// Coordinate descent on  g·d + (beta/2) Σ ω_i (X_S d)_i² + Σ penalty(w + d), which lies above the objective and
 // touches it at d = 0: since every step lowers it, the objective cannot rise. Best gains first: then a single
 // sweep does as well as the exact minimum (measured on four text and chemistry sets), which is why no Gram
 // matrix is ever formed.
 template <class View>
 void Updates<View>::joint(std::vector<Proposal>& accepted) {
   Xd_.resize(view_.n_rows);
+  const double* row_weights = problem_.row_weights;
+  if (row_weights) weighted_Xd_.resize(view_.n_rows);
   for (Proposal& proposal : accepted) {
     const double w = state_.weight(proposal.feature);
     proposal.score =
@@ -265,13 +294,19 @@ void Updates<View>::joint(std::vector<Proposal>& accepted) {
       Proposal& proposal = accepted[s];
       if (s + 1 < accepted.size()) view_.prefetch_entries(accepted[s + 1].feature);
       const CoordinatePenalty coordinate = problem_.penalty.at(proposal.feature);
-      const double coupling = untouched ? 0.0 : column_dot(view_, proposal.feature, Xd_.data());
+      const double* coupled = row_weights ? weighted_Xd_.data() : Xd_.data();
+      const double coupling = untouched ? 0.0 : column_dot(view_, proposal.feature, coupled);
       const double grad = proposal.grad + scale_ * coupling;
       const double now = proposal.target, z = coordinate.prox(now, grad, proposal.curvature);
       if (!(coordinate.gain(now, z, grad, proposal.curvature) > 0)) continue;
       const double step = z - now;
       double* Xd = Xd_.data();
       view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double x) { Xd[i] += step * x; });
+      if (row_weights) {
+        double* weighted = weighted_Xd_.data();
+        view_.for_each_nonzero(proposal.feature,
+                               [&](std::int32_t i, double) { weighted[i] = row_weights[i] * Xd[i]; });
+      }
       proposal.target = z;
       untouched = false;
       largest = std::max(largest, std::fabs(step));
@@ -281,16 +316,17 @@ void Updates<View>::joint(std::vector<Proposal>& accepted) {
   absorb_Xd(accepted);
 }
 
-// Xw += Xd, leaving Xd at zero for the next call.
+// Xw += Xd, leaving Xd and ω∘Xd at zero for the next call.
 template <class View>
 void Updates<View>::absorb_Xd(const std::vector<Proposal>& accepted) {
-  double *Xw = state_.Xw.data(), *Xd = Xd_.data();
+  double *Xw = state_.Xw.data(), *Xd = Xd_.data(), *weighted = problem_.row_weights ? weighted_Xd_.data() : nullptr;
   if (touches_all_rows(count_nonzeros(accepted))) {
     refresh_all_rows(2 * view_.n_rows, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
         Xw[i] += Xd[i];
         Xd[i] = 0;
       }
+      if (weighted) std::fill(weighted + first, weighted + last, 0.0);
     });
     // By this thread alone: it filled Xd, which is still in its cache.
   } else {
@@ -298,6 +334,7 @@ void Updates<View>::absorb_Xd(const std::vector<Proposal>& accepted) {
       view_.for_each_nonzero(proposal.feature, [&](std::int32_t i, double) {
         Xw[i] += Xd[i];
         Xd[i] = 0;
+        if (weighted) weighted[i] = 0;
       });
     }
     for (const Proposal& proposal : accepted) refresh_rows_of(proposal.feature);

@@ -1,5 +1,5 @@
 // What is being minimised, as the core sees it: Σ ω_i loss(y_i, (Xw)_i + b + offset_i) + Σ penalty_j(w_j), and the
-// state that the family keeps current (ω_i = 1/n, no offset and no intercept there).
+// state that the family keeps current.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,21 @@ struct CoreProblem {
   const double* row_weights = nullptr;  // ω_i, summing to 1; null for 1/n each
   const double* offset = nullptr;       // added to Xw
   bool fit_intercept = false;
+
+  // What a sum of State::derivs over rows is multiplied by to be a derivative of the objective.
+  double row_scale(std::int64_t n_rows) const { return row_weights ? 1.0 : 1.0 / static_cast<double>(n_rows); }
 };
 
 struct State {
-  std::vector<double> w, Xw, derivs;
+  std::vector<double> w;
+  double intercept = 0;
+  std::vector<double> Xw;              // predictions: intercept and offset included
+  std::vector<double> derivs;          // loss′ at them, times ω_i where rows have weights
   std::vector<std::uint64_t> support;  // bit j: w_j is not zero. A scan reads this instead of w
 
   void resize(std::int64_t n_rows, std::int64_t n_cols) {
     w.assign(n_cols, 0.0);
+    intercept = 0;
     Xw.assign(n_rows, 0.0);
     derivs.assign(n_rows, 0.0);
     support.assign(n_cols / 64 + 1, 0);
@@ -80,28 +87,36 @@ std::vector<std::size_t> cut_by_work(std::size_t count, std::int64_t total, std:
 // Number of column runs in passes that sum over columns; fixed for the same reason.
 inline constexpr std::int64_t n_column_parts = 64;
 
-// curvature_j = (beta / n) ‖x_j‖². Kept where a column is long compared with one number; computed when asked
-// for on very sparse data, where keeping it would cost a tenth of the matrix.
+// curvature_j = (beta / n) ‖x_j‖², or beta Σ_i ω_i x_ij². Kept where a column is long compared with one number;
+// computed when asked for on very sparse data, where keeping it would cost a tenth of the matrix.
 template <class View>
 class Curvatures {
  public:
-  Curvatures(const View& view, double scale, ThreadTeam& team) : view_(view), scale_(scale) {
+  // scale: beta / n, or beta where there are row weights (else they are null).
+  Curvatures(const View& view, double scale, const double* row_weights, ThreadTeam& team)
+      : view_(view), scale_(scale), row_weights_(row_weights) {
     if (view.n_nonzeros() < 32 * view.n_cols) return;
     kept_.resize(view.n_cols);
     const auto cuts = equal_nonzero_cuts(view, n_column_parts);
     team.for_each(n_column_parts, [&](std::int64_t part, int) {
       for (auto j = cuts[part]; j < cuts[part + 1]; ++j) {
-        kept_[j] = scale_ * column_squared_norm(view_, j);
+        kept_[j] = computed(j);
       }
     });
   }
-  double operator[](std::int64_t j) const {
-    return kept_.empty() ? scale_ * column_squared_norm(view_, j) : kept_[j];
-  }
+  double operator[](std::int64_t j) const { return kept_.empty() ? computed(j) : kept_[j]; }
 
  private:
+  double computed(std::int64_t j) const {
+    if (!row_weights_) return scale_ * column_squared_norm(view_, j);
+    double sum = 0;
+    view_.for_each_nonzero(j, [&](std::int32_t i, double x) { sum += row_weights_[i] * x * x; });
+    return scale_ * sum;
+  }
+
   View view_;
   double scale_;
+  const double* row_weights_;
   std::vector<double> kept_;
 };
 

@@ -75,13 +75,18 @@ class CoreProblem:
 class BlockGreedy:
     """Algorithm 1; see cpp/family/block_greedy.hpp."""
 
-    def __init__(self, problem: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int, step_scale: float, asynchronous: bool) -> None: ...
+    def __init__(self, problem: object, block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int, blocks_per_iter: int, per_block: int, update: int, greedy_rule: int, scan: int, atomic: bool, inner_tol: float, max_sweeps: int, seed: int, step_scale: float, asynchronous: bool, constants: tuple[float, float, int] | None) -> None: ...
 
     def run(self, n_iter: int, max_seconds: float) -> tuple[int, bool]: ...
 
-    def set_weights(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def set_weights(self, w: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float = 0.0) -> None: ...
 
-    def set_sparse_weights(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def set_sparse_weights(self, features: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], intercept: float = 0.0) -> None: ...
+
+    def fit_intercept(self) -> None:
+        """
+        Where weights have moved since; runs do so after every ⌈B/P⌉ iterations.
+        """
 
     def release_weights(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
         """Hands the weights over; the solver is done after it."""
@@ -100,6 +105,17 @@ class BlockGreedy:
 
     @property
     def derivs(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), writable=False)]: ...
+
+    def record(self) -> None:
+        """From now on runs keep what each iteration did, for take_record."""
+
+    def take_record(self) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+        """
+        Iterations, selected blocks and their counts, accepted features and their counts, steps, gains.
+        """
+
+    @property
+    def intercept(self) -> float: ...
 
     @property
     def accepted(self) -> list[int]: ...
@@ -366,7 +382,7 @@ def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), or
 
 def random_blocks(n_features: int, n_blocks: int, seed: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
 
-def cluster_features(matrix: Matrix, n_blocks: int, n_threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+def cluster_features(matrix: Matrix, n_blocks: int, max_load: float, n_threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
 
 def balance_features(matrix: Matrix, target: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, n_blocks: int, seed: int, n_threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
 

@@ -51,4 +51,5 @@ def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOpti
         options.seed,
         options.step_scale,
         options.asynchronous,
+        problem.constants(),
     )

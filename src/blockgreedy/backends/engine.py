@@ -146,7 +146,7 @@ class EngineBase:
         return bool(self.gap <= share * self.enough)
 
     def move_to(self, problem: Problem) -> bool:
-        raise NotImplementedError(f"{type(self).__name__} follows no path")
+        raise TypeError(f"{type(self).__name__} follows no path")
 
     def renew(self, status: Status) -> bool:
         return False

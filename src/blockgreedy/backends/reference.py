@@ -6,6 +6,7 @@ Nothing here is fast. Everything here is what the words mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.random import Random
 from blockgreedy.problem.columns import dense_columns
+from blockgreedy.problem.null_model import best_intercept
 
 if TYPE_CHECKING:
     from blockgreedy.problem.penalties import Penalty
@@ -25,21 +27,44 @@ MAX_LINE_STEPS = 100
 
 def block_greedy(
     problem: Problem, block_of: NDArray[np.int32], options: FamilyOptions
-) -> Iterator[tuple[Array, list[int]]]:
-    """Yields (w, accepted features) after each iteration, without end. Starts at w = 0."""
+) -> Iterator[tuple[Array, float, list[int]]]:
+    """Yields (w, intercept, accepted features) after each iteration, without end. Starts at w = 0.
+
+    The intercept is no member of a block: it is fitted at the start and after every ⌈B/P⌉ iterations, in which each
+    block is selected once on average. To the steps in between it is a part of the offset.
+    """
     random = Random(options.seed)
     members = [np.flatnonzero(block_of == b) for b in range(options.n_blocks)]
     w = np.zeros(problem.n_features)
-    while True:
+    intercept = fitted_intercept(problem, w, 0.0)
+    for iteration in count(1):
+        here = with_offset(problem, intercept + (0.0 if problem.offset is None else problem.offset))
         selected = random.draw_subset(options.n_blocks, options.blocks_per_iter)
-        accepted = [j for b in selected for j in accept(problem, w, members[b], options)]
-        w = update(problem, w, accepted, options)
-        yield w, accepted
+        accepted = [j for b in selected for j in accept(here, w, members[b], options)]
+        w = update(here, w, accepted, options)
+        if iteration % options.round == 0:
+            intercept = fitted_intercept(problem, w, intercept)
+        yield w, intercept, accepted
+
+
+def with_offset(problem: Problem, offset: float | Array) -> Problem:
+    """The same problem with another offset."""
+    other = problem.copied("null_model", "alpha_max", "scaling")
+    other.offset = np.broadcast_to(offset, problem.n_samples)
+    return other
+
+
+def fitted_intercept(problem: Problem, w: Array, intercept: float) -> float:
+    """The best intercept for these weights, looked for from the present one."""
+    if not problem.fit_intercept:
+        return 0.0
+    return intercept + best_intercept(with_offset(problem, problem.decision(w, intercept)), near=0.0)
 
 
 def curvature(problem: Problem, features: Sequence[int] | NDArray[np.intp]) -> Array:
+    """β Σ_i ω_i x_ij², the bound on the second derivative along each of the features."""
     columns = dense_columns(problem.X, features)
-    return np.asarray(problem.loss.curvature_bound / problem.n_samples * np.sum(columns**2, axis=0))
+    return np.asarray(problem.loss.curvature_bound * np.sum(problem.weigh((columns**2).T), axis=1))
 
 
 def accept(problem: Problem, w: Array, block: NDArray[np.intp], options: FamilyOptions) -> list[int]:
@@ -67,12 +92,10 @@ def update(
         return w
     columns, bound = dense_columns(problem.X, accepted), curvature(problem, accepted) / options.step_scale
     penalty = problem.penalty.at(accepted)
-    n, scale = problem.n_samples, problem.loss.curvature_bound / problem.n_samples
     Xw = problem.decision(w)
 
     def loss_grad(moved: Array) -> Array:  # of the accepted features, when they have moved by `moved`
-        derivs = problem.loss.deriv(problem.y, Xw + columns @ moved) / n
-        return np.asarray(columns.T @ derivs)
+        return np.asarray(columns.T @ problem.dual_at(Xw + columns @ moved))
 
     start, grad = w[accepted], problem.gradient(w)[accepted]
     if options.update == "add" or (options.update == "joint" and len(accepted) == 1):
@@ -91,7 +114,7 @@ def update(
         order = np.arange(len(accepted))
         w[accepted] = _descend(start, order, lambda z: loss_grad(z - start), penalty, bound, options)
     else:  # joint: against the quadratic majoriser, best gain first
-        gram = scale * columns.T @ columns
+        gram = problem.loss.curvature_bound * problem.weigh(columns.T) @ columns
         gain = penalty.gain(start, penalty.prox(start, grad, bound), grad, bound)
         order = np.arange(len(accepted)) if in_given_order else np.argsort(-gain, kind="stable")
         w[accepted] = _descend(start, order, lambda z: grad + gram @ (z - start), penalty, bound, options)
@@ -108,7 +131,7 @@ def _descend(
 ) -> Array:
     """Cyclic 1-D steps until a sweep's largest change is a small part of the first sweep's."""
     z, first = start.copy(), 0.0
-    for count in range(options.sweeps):
+    for sweep in range(options.sweeps):
         largest = 0.0
         for s in order:
             one = penalty.at([s])
@@ -117,7 +140,7 @@ def _descend(
             if one.gain(z[[s]], target, grad, bound[[s]])[0] > 0:
                 largest = max(largest, abs(float(target[0] - z[s])))
                 z[s] = target[0]
-        first = largest if count == 0 else first
+        first = largest if sweep == 0 else first
         if largest <= options.inner_tol * first:
             break
     return z

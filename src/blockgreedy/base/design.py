@@ -34,14 +34,18 @@ class TiledDesign:
     ndim = 2
     are_apart = False  # tiles lie in the memory of different workers: none is shared by ranks
 
+    def _lacks(self, name: str) -> TypeError:
+        """Of what a subclass does not have, because nobody asks it for that."""
+        return TypeError(f"{type(self).__name__} has no {name}")
+
     @property
     def labels(self) -> NDArray[Any]:
-        raise NotImplementedError
+        raise self._lacks("labels")
 
     @property
     def feature_names(self) -> NDArray[np.str_] | None:
         """In the order of the features."""
-        raise NotImplementedError
+        raise self._lacks("feature_names")
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -50,29 +54,29 @@ class TiledDesign:
 
     @property
     def features(self) -> NDArray[np.int32] | None:
-        raise NotImplementedError
+        raise self._lacks("features")
 
     def tile(self, r: int, c: int) -> Any:
         """Row group r of column group c: canonical columns without stored zeros."""
-        raise NotImplementedError
+        raise self._lacks("tile")
 
     def tile_bytes(self, r: int, c: int) -> int:
-        raise NotImplementedError
+        raise self._lacks("tile_bytes")
 
     def statistics_of(self, c: int) -> Any:
         """Of the columns of group c, over all rows: ``entries``, ``mean``, ``squares`` (of deviations) and others."""
-        raise NotImplementedError
+        raise self._lacks("statistics_of")
 
     def check(self, r: int, c: int) -> None:
         """Refuses a tile that is not as it was written."""
 
     def checksum(self) -> int:
         """Of the whole matrix: another one has another."""
-        raise NotImplementedError
+        raise self._lacks("checksum")
 
     def will_need(self, r: int, c: int) -> None:
         """Says that this tile is used soon: it may be read from disk meanwhile."""
 
     def combine(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """X @ weights, the weights in the order of the features."""
-        raise NotImplementedError
+        raise self._lacks("combine")

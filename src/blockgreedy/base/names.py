@@ -34,7 +34,7 @@ ON_DIVERGENCE: tuple[OnDivergence, ...] = get_args(OnDivergence)
 Status = Literal["converged", "max_iter", "max_seconds", "interrupted", "diverged", "stalled"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-PartitionKind = Literal["random", "contiguous", "clustered", "balanced"]
+PartitionKind = Literal["random", "contiguous", "clustered", "balanced", "capped"]
 PARTITION_KINDS: tuple[PartitionKind, ...] = get_args(PartitionKind)
 
 Criterion = Literal["aic", "bic", "ebic"]

@@ -19,7 +19,7 @@ from blockgreedy.base.validate import whole
 from blockgreedy.cli.asked import OfFiles, Reading
 from blockgreedy.cli.outputs import Outputs
 from blockgreedy.cli.shell import Results, app, fail, failures, option, takes
-from blockgreedy.cli.texts import THREADS, WRONG_USE
+from blockgreedy.cli.texts import MAX_LOAD, THREADS, WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.partitions.bounds import Bound
 from blockgreedy.partitions.diagnose import BlockDiagnosis, Diagnosis
@@ -43,6 +43,7 @@ class DiagnoseOptions(Reading, OfFiles):
         "--blocks-per-iter",
         "Number of blocks updated in each iteration, P; epsilon depends on it (default: all).",
     )
+    max_load: float | None = _of_blocks(None, "--max-load", MAX_LOAD)
     seed: int = _of_blocks(0, "--seed", "Seed of random blocks and of sampling.")
     center: bool = _of_blocks(False, "--center", "Subtract the means of the columns first.")
     n_threads: int | None = _of_effort(None, "--threads", THREADS)
@@ -78,6 +79,8 @@ def diagnose(options: DiagnoseOptions) -> None:
     unknown = [kind for kind in kinds if kind not in PARTITION_KINDS]
     if unknown:
         fail(f"--kinds has {unknown[0]!r}; accepted are {', '.join(PARTITION_KINDS)}, with commas between", WRONG_USE)
+    if options.max_load is not None and "capped" not in kinds:
+        fail(f"--max-load goes with capped blocks, which --kinds {options.kinds} does not name", WRONG_USE)
     Outputs(options.inputs(*options.data), *options.caches(*options.data))
     for path in options.data:
         with failures() as stage, _saying(options, f"{path.name}: loading") as say:
@@ -109,7 +112,13 @@ def _diagnose(
         say(f"{kind} blocks")
         began = time.perf_counter()
         partitions[kind] = make_partition(
-            dataset.X, dataset.y, n_blocks=options.n_blocks, kind=kind, seed=options.seed, n_threads=options.n_threads
+            dataset.X,
+            dataset.y,
+            n_blocks=options.n_blocks,
+            kind=kind,
+            max_load=options.max_load if kind == "capped" else None,
+            seed=options.seed,
+            n_threads=options.n_threads,
         )
         seconds[f"partition {kind}"] = time.perf_counter() - began
     say("bounds")

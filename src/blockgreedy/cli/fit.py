@@ -141,6 +141,12 @@ class FitOptions(StoreOptions, ProblemOptions):
     trace: Annotated[Path | None, _TRACE] = None
     trace_iters: int | None = _of_output(None, "--trace-iters", "For --trace: write a line every N iterations.")
     trace_seconds: float | None = _of_output(None, "--trace-seconds", "For --trace: write a line every N seconds.")
+    telemetry: Path | None = _of_output(
+        None,
+        "--telemetry",
+        "Methods other than auto: write the selected blocks, accepted features, steps and gains of every iteration "
+        "to this .csv or .parquet file.",
+    )
     trace_spectral_radius: bool = _of_family(
         False,
         "--trace-spectral-radius",
@@ -165,11 +171,6 @@ class FitOptions(StoreOptions, ProblemOptions):
         check_family_arguments(self.method, self.given_family(), None if _partition_file(self) else self.partition)
         self.check_store(self.data, self.method, self.holdout, self.dtype)
 
-    @property
-    def with_intercept(self) -> bool:
-        """The paper's methods have no intercept, so that the default is to fit none with them."""
-        return self.method == "auto" if self.fit_intercept is None else self.fit_intercept
-
     def of_solve(self) -> dict[str, Any]:
         asked = {name: getattr(self, name) for name in signature(solve).parameters if hasattr(self, name)}
         return asked | self.given_family() | {"grid": self.parsed_grid}
@@ -179,7 +180,7 @@ class FitOptions(StoreOptions, ProblemOptions):
 
     def of_family(self) -> dict[str, Any]:
         asked = {name: getattr(self, name) for name in FamilyArguments.__annotations__ if hasattr(self, name)}
-        return asked | {"step_scale": _scale(self.step_scale)}
+        return asked | {"step_scale": _scale(self.step_scale), "telemetry": self.telemetry is not None}
 
 
 @app.command()
@@ -212,7 +213,9 @@ def _fit(options: FitOptions, company: Company) -> None:
     with company.agreeing():
         trace = Output("--trace", options.trace, "the trace")
         kept = Output("--checkpoint", options.checkpoint if company.leads else None, "the checkpoint")
-        outputs = options.checked(options.model, options.report, trace, kept, also_read=_partition_file(options))
+        steps = Output("--telemetry", options.telemetry, "the telemetry", (".csv", ".parquet"))
+        written = (options.model, options.report, trace, steps, kept)
+        outputs = options.checked(*written, also_read=_partition_file(options))
         check_share(options.holdout)
     progress, rows = Progress(options.tol), ON_TRAINING_ROWS
     shown = progress.shown(not options.quiet)
@@ -243,6 +246,8 @@ def _fit(options: FitOptions, company: Company) -> None:
             )
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
+    if solution.telemetry is not None:
+        outputs.write("telemetry", solution.telemetry.save)
     facts = _facts(options, dataset, problem, solution, company)
     model = outputs.write_model(
         lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
@@ -300,10 +305,7 @@ def _partition_file(options: FitOptions) -> list[Input]:
 
 def _problem(options: FitOptions, dataset: Dataset, company: Company) -> Problem:
     threads = company.threads(options.n_threads)
-    problem = options.make_problem(dataset, options.alpha or 0.0, n_threads=threads, **rows_of(dataset))
-    if options.fit_intercept is None and not problem.fit_intercept and not options.quiet:
-        note(f"--method {options.method} cannot fit an intercept; the default method (auto) fits one")
-    return problem
+    return options.make_problem(dataset, options.alpha or 0.0, n_threads=threads, **rows_of(dataset))
 
 
 def _facts(

@@ -64,6 +64,9 @@ class Outputs:
                 fail(f"{output.option} must name a file in an existing folder, got {str(path)!r}", WRONG_USE)
             if output.suffixes and path.suffix.lower() not in output.suffixes:
                 fail(f"{output.option} must end in {' or '.join(output.suffixes)}, got {str(path)!r}", WRONG_USE)
+            if output.suffixes and path.suffix.lower() == ".parquet" and find_spec("pyarrow") is None:
+                missing = "pyarrow, which is missing: pip install 'blockgreedy[data]'"
+                fail(f"{output.option} {path} needs {missing}", FAILED)
             if output.is_drawn and find_spec("matplotlib") is None:
                 missing = "matplotlib, which is missing: pip install 'blockgreedy[report]'"
                 fail(f"{output.option} needs {missing}", FAILED)

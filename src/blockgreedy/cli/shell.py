@@ -192,7 +192,7 @@ def failures(interrupted: str = "interrupted", *, code: int = FAILED) -> Iterato
     stage = Stage(code)
     try:
         yield stage
-    except (ValueError, TypeError, NotImplementedError) as error:
+    except (ValueError, TypeError) as error:
         fail(in_options(str(error)), stage.code)
     except (OSError, MemoryError, ImportError) as error:
         fail(str(error) or "out of memory", FAILED)

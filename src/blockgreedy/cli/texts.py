@@ -13,3 +13,7 @@ TOL = (
     "minimum. The null model has all weights 0."
 )
 THREADS = "Number of threads (default: all available). Results do not depend on it."
+MAX_LOAD = (
+    "For capped blocks: the most nonzeros of a block, as a multiple of the mean (default: 1.1). 1: even blocks;"
+    " inf: clustered ones."
+)

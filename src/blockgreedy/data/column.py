@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +26,7 @@ class Words:
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(np.int64)
 
 
-class Column:
+class Column(ABC):
     """A column of a table. Subclasses know how it is held: ``ArrayColumn`` here, ``ArrowColumn`` in arrow.py.
 
     ``kind`` is what the values are, and ``type`` how their holder calls them, for messages.
@@ -35,20 +36,20 @@ class Column:
     kind: Kind
     type: str
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def numbers(self) -> NDArray[np.float64]:
         """As numbers, NaN where a value is missing. Not for text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def array(self) -> NDArray[Any]:
         """Numbers in the type that they are held in. Not for text, and nothing may be missing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def words(self) -> Words:
         """As text. Whole numbers are written without a decimal point, whatever type they have."""
-        raise NotImplementedError
 
     @property
     def is_number(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ class RowBatch:
         return len(self.y)
 
 
-class RowSource:
+class RowSource(ABC):
     """A base class of what rows come from. Where options or files differ, ``made_of`` does.
 
     ``size`` and ``after["done"]`` count the same thing, bytes or rows, for progress.
@@ -56,20 +57,20 @@ class RowSource:
         """Bytes of what has been learned."""
         return 0
 
+    @abstractmethod
     def made_of(self) -> dict[str, Any]:
         """Plain numbers and text: the files as they are now, and the options that matter."""
-        raise NotImplementedError
 
     def learn(self, known: dict[str, Any] | None, folder: Path, n_bytes: int, seen: Any) -> dict[str, Any] | None:
         """What must be known before the first batch, as plain numbers and text; ``known``: what is known already."""
         return None
 
+    @abstractmethod
     def batches(self, position: Position | None, n_bytes: int) -> Iterator[RowBatch]:
         """From the beginning, or from a position that an earlier batch gave; each takes about so much memory.
 
         Where batches end does not depend on the position.
         """
-        raise NotImplementedError
 
     def index_base(self, position: Position) -> int | None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -14,14 +15,14 @@ from blockgreedy.estimators.parameters import with_parameters
 
 
 @dataclass(eq=False, repr=False)
-class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
+class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel, ABC):
     """Predicts Xw + b. Several targets are several models."""
 
     _loss: ClassVar[str] = "squared"
 
+    @abstractmethod
     def _penalties(self) -> dict[str, float]:
         """alpha, l2 and what the loss takes."""
-        raise NotImplementedError
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fits the weights.

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from blockgreedy.base.names import UPDATES, FamilyMethod, NamedScale, OnDivergence, Status, Update
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import check_limits, flag, may_call, one_of, seed_of, shown, whole
+from blockgreedy.base.validate import check_limits, may_call, one_of, seed_of, shown
 from blockgreedy.family.acceptances import ACCEPTANCES, Accept
-from blockgreedy.family.iterations import Iterations, Propose, Recording, Rules, UpdateRule
+from blockgreedy.family.iterations import Iterations, Propose, Rules, UpdateRule
 from blockgreedy.family.presets import PRESETS
 from blockgreedy.family.returned import name_of
 from blockgreedy.family.selections import SELECTIONS, Select
@@ -22,6 +22,7 @@ from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.family import FamilyEngine
 from blockgreedy.solvers.family_arguments import FamilyArguments, family_settings
+from blockgreedy.solvers.recording import Recording
 from blockgreedy.solvers.risk import warn_of_risk
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
@@ -35,12 +36,12 @@ class GenericEngine(FamilyEngine):
     """The engine of the family, whose iterations are made by rules in Python."""
 
     def __init__(self, *given: Any, rules: Rules, recording: Recording, **settings: Any) -> None:
-        self.rules, self._recording = rules, recording
+        self.rules, self._rows = rules, recording
         super().__init__(*given, trace_spectral_radius=False, **settings)
 
     def _make_core(self) -> Iterations:
         core = super()._make_core()
-        return Iterations(core, self.problem, self.partition, self.options, self.model, self.rules, self._recording)
+        return Iterations(core, self.problem, self.partition, self.options, self.model, self.rules, self._rows)
 
     def _run(self, n_iter: int, max_seconds: float) -> bool:
         aside = self.core.seconds_aside
@@ -116,7 +117,7 @@ def run(
         ``state.blocks_per_iter``; 10·⌈B/P⌉ iterations pass between checks of the gap, and ⌈B/P⌉ between fits of the
         intercept.
     partition : Partition or str, optional
-        The blocks: "random" (default), "contiguous", "clustered", "balanced".
+        The blocks: "random" (default), "contiguous", "clustered", "capped", "balanced".
     step_scale, inner_tol, max_sweeps, on_divergence, tol, max_iter, max_seconds, n_threads
         As in ``solve``.
     coef_init, intercept_init, trace_iters, trace_seconds, callback
@@ -154,7 +155,7 @@ def run(
     check_limits(tol, max_iter, max_seconds, trace_iters, trace_seconds)
     may_call("callback", callback)
     rules = _rules(method, select, propose, accept, update)
-    recording = _recording(telemetry, objective_iters, spectral_radius_iters)
+    recording = Recording.of(telemetry, objective_iters, spectral_radius_iters)
     threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
     start = given_start(problem, coef_init, intercept_init)
     settings: FamilyArguments = {
@@ -178,7 +179,7 @@ def run(
         tol=float(tol),
         n_threads=threads,
         max_iter=last,
-        start=None if start is None else start[0],
+        start=start,
         stop_on_divergence=on_divergence == "stop",
     )
     limits = Limits(last, began + (float("inf") if max_seconds is None else float(max_seconds)))
@@ -219,13 +220,3 @@ def _scale(step_scale: Any, propose: Any) -> Any:
             f"propose={name_of(propose)} makes its own"
         )
     return step_scale
-
-
-def _recording(telemetry: Any, objective_iters: Any, spectral_radius_iters: Any) -> Recording:
-    wanted = {"objective_iters": objective_iters, "spectral_radius_iters": spectral_radius_iters}
-    rows, every = flag("telemetry", telemetry), {}
-    for name, value in wanted.items():
-        every[name] = 0 if value is None else whole(name, value, 1)
-        if every[name] and not rows:
-            raise ValueError(f"{name}={shown(value)} needs telemetry=True, which keeps it")
-    return Recording(rows, *every.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from blockgreedy.family.proposals import Array, Features, Proposals
 from blockgreedy.family.returned import checked_blocks, checked_features, checked_proposals, checked_steps
 from blockgreedy.family.selections import Select
 from blockgreedy.family.state import State
-from blockgreedy.partitions.spectrum import spectral_radius
+from blockgreedy.solvers.interrupt import Deferred
+from blockgreedy.solvers.recording import Recording
+from blockgreedy.solvers.step_scale import radius_of
 from blockgreedy.solvers.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -37,15 +40,6 @@ class Rules:
     propose: Propose | None
     accept: Accept
     update: Update | UpdateRule
-
-
-@dataclass(frozen=True)
-class Recording:
-    """What goes into the telemetry, and in every how many iterations (0: never)."""
-
-    rows: bool
-    objective: int
-    spectral_radius: int
 
 
 class Iterations:
@@ -105,30 +99,37 @@ class Iterations:
         chosen = rules.accept(state, proposals)
         accepted = proposals.at(checked_features(rules.accept, chosen, proposals, self._places(proposals.features)))
         before, gains = accepted.w, accepted.gain if self.recording.rows else None
-        self._update(accepted)
-        state.forget()
-        touched = state.block_nonzeros[blocks]
-        self.nonzeros_touched += int(touched.sum())
-        self.critical_nonzeros += int(touched.max(initial=0))
-        self.accepted = accepted.features.tolist()
-        if gains is not None:
-            self._record(blocks, accepted.features, state.w[accepted.features] - before, gains)
+        targets = self._targets(accepted)
+        with Deferred() as waiting:  # Ctrl-C must not part the weights from what is known of them
+            self._update(accepted.features.tolist(), targets)
+            state.forget()
+            touched = state.block_nonzeros[blocks]
+            self.nonzeros_touched += int(touched.sum())
+            self.critical_nonzeros += int(touched.max(initial=0))
+            self.accepted = accepted.features.tolist()
+            if gains is not None:
+                self._record(blocks, accepted.features, state.w[accepted.features] - before, gains)
+        if waiting.pressed:
+            signal.raise_signal(signal.SIGINT)
 
     def _propose(self, features: Features) -> Proposals:
         state, rule = self.state, self.rules.propose
         model = state.proposals(features)
         return model if rule is None else checked_proposals(rule, rule(state, features), model, self._is_finite)
 
-    def _update(self, accepted: Proposals) -> None:
-        """By the core: it keeps predictions, derivatives and intercept current, and has the rules with a name."""
-        update, features = self.rules.update, accepted.features.tolist()
+    def _targets(self, accepted: Proposals) -> Array | None:
+        """The weights that the accepted features move to, where the core does not choose them."""
+        update = self.rules.update
         if callable(update):
-            value = update(self.state, accepted)
-            self._core.move_to(features, checked_steps(update, value, accepted, self._is_finite))
-        elif update == "add":
-            self._core.move_to(features, np.ascontiguousarray(accepted.target))
-        else:
+            return checked_steps(update, update(self.state, accepted), accepted, self._is_finite)
+        return np.ascontiguousarray(accepted.target) if update == "add" else None
+
+    def _update(self, features: list[int], targets: Array | None) -> None:
+        """By the core: it keeps predictions, derivatives and intercept current, and has the rules with a name."""
+        if targets is None:
             self._core.update_with(features)
+        else:
+            self._core.move_to(features, targets)
 
     def _places(self, features: Features) -> NDArray[np.intp]:
         """Of each feature its place among these."""
@@ -141,11 +142,11 @@ class Iterations:
         return bool(np.all(np.isfinite(self.state.derivs)))
 
     def _record(self, blocks: NDArray[np.intp], accepted: Features, steps: Array, gains: Array) -> None:
-        began, number, every = time.perf_counter(), self._core.n_iter, self.recording
-        wants_objective = every.objective and number % every.objective == 0
-        wants_radius = every.spectral_radius and number % every.spectral_radius == 0
+        began, number = time.perf_counter(), self._core.n_iter
+        wants_objective = self.recording.wants_objective(number)
+        wants_radius = self.recording.wants_radius(number)
         objective = self._core.objective() if wants_objective else np.nan
-        radius = spectral_radius(self.state.problem.X, accepted) if wants_radius else np.nan
+        radius = radius_of(self.state.problem, accepted.tolist()) if wants_radius else np.nan
         if wants_objective or wants_radius:
             self.seconds_aside += time.perf_counter() - began
         self.telemetry.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
 
+_Values = TypeVar("_Values", bound=NDArray[Any])
+
 Score = Literal["gain", "step", "subgradient"]
 SCORES: tuple[Score, ...] = get_args(Score)
+_COMPUTED = ("target", "gain", "subgradient", "moves")  # when asked for, once
 
 
 class Proposals:
@@ -116,9 +119,6 @@ class Proposals:
 
     def at(self, places: NDArray[np.intp]) -> Proposals:
         """Some of them, by their places in the arrays."""
-        known: dict[str, Any] = {
-            name: self.__dict__[name][places] for name in ("target", "gain") if name in self.__dict__
-        }
         some = Proposals(
             self.features[places],
             self.blocks[places],
@@ -126,9 +126,11 @@ class Proposals:
             self.grad[places],
             self.curvature[places],
             self._penalty.at(places),
-            **known,
         )
         some._is_given = self._is_given
+        for name in _COMPUTED:
+            if name in self.__dict__:
+                some.__dict__[name] = _frozen(self.__dict__[name][places])
         return some
 
     def inside(self) -> Proposals:
@@ -142,6 +144,6 @@ class Proposals:
         return np.flatnonzero(low | high)
 
 
-def _frozen(values: Array) -> Array:
+def _frozen(values: _Values) -> _Values:
     values.flags.writeable = False
     return values

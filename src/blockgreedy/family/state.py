@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.random import Random
 from blockgreedy.family.proposals import Array, Features, Proposals
-from blockgreedy.problem.passes import column_products, combine_some_columns, some_column_products, weighted_squares
+from blockgreedy.problem.passes import combine_some_columns, some_column_products, weighted_squares
 
 if TYPE_CHECKING:
     from blockgreedy.partitions.partition import Partition
@@ -57,10 +56,8 @@ class State:
         self.random = np.random.default_rng(options.seed)
         self._draws = Random(options.seed)
         self._step_scale, self._core, self._model = options.step_scale, core, model
-        matrix, threads = model.matrix, model.n_threads
         self.curvature: Array = problem.loss.curvature_bound * self._mean_squares(None)
         self._bound = self.curvature / self._step_scale
-        self._products: Callable[[Array], Array] = lambda r: column_products(matrix, r, threads)
         self._order, self._every = partition.order, np.arange(problem.n_features)
         sizes = partition.sizes
         self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
@@ -115,7 +112,8 @@ class State:
             if self._model.n_threads * blocks_worth < self._n_entries:
                 return some_column_products(self._model.matrix, features, self.derivs)
         if self._gradient is None:
-            self._gradient = self._products(self.derivs)
+            self._gradient = np.empty(self.problem.n_features)
+            self._model.core.column_products(self.derivs, self._gradient)  # by threads that wait for the next time
             self._gradient.flags.writeable = False
         return self._gradient if features is None else self._gradient[features]
 
@@ -133,15 +131,24 @@ class State:
                 self._proposals = self._made(self._every, self._bound)
             return self._proposals
         chosen = self._every if features is None else np.asarray(features, dtype=np.intp)
+        if curvature is None and self._proposals is not None:  # what a rule has computed is not computed again
+            return self._proposals.at(chosen)
         return self._made(chosen, self._bound[chosen] if curvature is None else curvature)
 
     def block_max(self, values: Array) -> Array:
         """The largest of the features' values in each block."""
-        return np.asarray(np.maximum.reduceat(values[self._order], self._starts[:-1]))
+        return np.asarray(np.maximum.reduceat(self._in_block_order(values), self._starts[:-1]))
 
     def block_sum(self, values: Array) -> Array:
         """The sum of the features' values in each block."""
-        return np.asarray(np.add.reduceat(values[self._order], self._starts[:-1]))
+        return np.asarray(np.add.reduceat(self._in_block_order(values), self._starts[:-1]))
+
+    def _in_block_order(self, values: Any) -> Any:
+        found = np.asarray(values)
+        if found.shape != self._order.shape:
+            n_features = len(self._order)
+            raise ValueError(f"values must be one for each of the {n_features} features, got shape {found.shape}")
+        return found[self._order]
 
     def objective(self) -> float:
         """The objective here."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy import _core
+from blockgreedy.problem.null_model import ConstantRange
 from blockgreedy.problem.passes import column_products, core_matrix
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ class CoreProblem:
     def __init__(self, problem: Problem, n_threads: int, columns: Any = None) -> None:
         """``columns``: instead of the problem's own, some left empty (``SomeColumns``)."""
         self.matrix, self.n_threads = core_matrix(problem.X if columns is None else columns), n_threads
+        self._problem = problem
         self.core = _core.CoreProblem(
             self.matrix,
             problem.y,
@@ -36,6 +38,13 @@ class CoreProblem:
             problem.fit_intercept,
             n_threads,
         )
+
+    def constants(self) -> tuple[float, float, int] | None:
+        """Where the core looks for an intercept: None, between the targets; else see ``ConstantRange``."""
+        if not self._problem.fit_intercept or self._problem.loss.depends_on_residual:
+            return None
+        found = ConstantRange.of(self._problem)
+        return found.low, found.high, found.only_class
 
     def predict(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.core.predict(w)

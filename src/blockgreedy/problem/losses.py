@@ -7,6 +7,7 @@ which loss it is.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ FAR = 40.0  # log(1 + exp(−40)) is 4e-18: where a logistic minimum at infinity
 
 
 @dataclass(frozen=True)
-class Loss:
+class Loss(ABC):
     name: ClassVar[LossName]
     curvature_bound: ClassVar[float]  # supremum of the second derivative, β in the paper; inf where there is none
     is_classifier: ClassVar[bool] = False  # targets are −1 and 1
@@ -53,23 +54,23 @@ class Loss:
 
     def probabilities(self, decision: Array) -> Array:
         """Of the positive class, where ``gives_probabilities``."""
-        raise NotImplementedError
+        raise TypeError(f"loss={self.name!r} gives no probabilities")
 
-    def value(self, y: Array, t: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def value(self, y: Array, t: Array) -> Array: ...
 
-    def deriv(self, y: Array, t: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def deriv(self, y: Array, t: Array) -> Array: ...
 
-    def curvature(self, y: Array, t: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def curvature(self, y: Array, t: Array) -> Array: ...
 
     def curvature_of(self, y: Array, t: Array, deriv: Array) -> Array:
         """The curvature, where the derivative is known: cheaper for some."""
         return self.curvature(y, t)
 
-    def conjugate(self, y: Array, u: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def conjugate(self, y: Array, u: Array) -> Array: ...
 
     def into_domain(self, y: Array, u: Array) -> Array:
         """The nearest point of the conjugate's domain."""

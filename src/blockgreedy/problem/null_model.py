@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_CLOSE = 1e-7  # of a step of Newton's method, whose error is squared by the next
+CLOSE = 1e-7  # of a step of Newton's method, whose error is squared by the next
 ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
 
 
@@ -145,27 +145,43 @@ def _class_shares(problem: Problem) -> tuple[float, float]:
     return problem.mean(np.where(positive, 0.0, 1.0)), problem.mean(np.where(positive, 1.0, 0.0))
 
 
-def best_intercept(problem: Problem, near: float | None = None) -> float:
+@dataclass(frozen=True)
+class ConstantRange:
+    """Of a classifier: between which numbers the best constant prediction lies."""
+
+    low: float
+    high: float
+    only_class: int  # 1 or −1 where all rows with weight have this label: then no prediction is the best
+
+    @classmethod
+    def of(cls, problem: Problem) -> ConstantRange:
+        negative, positive = _class_shares(problem)
+        b = problem.loss.null_intercept(negative, positive)
+        low, high = (-FAR, FAR) if b is None else (b, b)
+        return cls(low, high, 0 if min(negative, positive) > 0 else 1 if positive > 0 else -1)
+
+
+def best_intercept(problem: Problem, near: float | None = None, close: float = 0.0) -> float:
     """argmin over b of Σ ω_i loss(y_i, b + offset_i): a formula, or the root of an increasing function.
 
     Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the
-    greatest offset (or target) alone would have. ``near``: where it is, but for rounding.
+    greatest offset (or target) alone would have. ``near``: where to start looking. ``close``: a step of this size is
+    the last (``CLOSE`` where the start is right but for rounding).
     """
     y, offset, loss = problem.y, problem.offset, problem.loss
     if loss.is_classifier:
-        negative, positive = _class_shares(problem)
-        b = loss.null_intercept(negative, positive)
-        if offset is None and b is not None:
-            return b
-        around = (-FAR, FAR) if b is None else (b, b)
+        constant = ConstantRange.of(problem)
+        has_formula = constant.low == constant.high
+        if offset is None and has_formula:
+            return constant.low
         used = np.zeros(1) if offset is None else offset
         used = used if offset is None or problem.row_weights is None else used[problem.row_weights > 0]
-        low, high = float(around[0] - np.max(used)), float(around[1] - np.min(used))
-        if min(negative, positive) == 0:  # one class: any b beyond its last row explains it
-            return high if positive > 0 else low
-        start = (0.0 if b is None else b) - (0.0 if offset is None else problem.mean(offset))
+        low, high = float(constant.low - np.max(used)), float(constant.high - np.min(used))
+        if constant.only_class != 0:  # any b beyond its last row explains it
+            return high if constant.only_class > 0 else low
+        start = (constant.low if has_formula else 0.0) - (0.0 if offset is None else problem.mean(offset))
     elif not loss.depends_on_residual:
-        raise NotImplementedError(f"loss {loss.name!r} has no rule for the intercept: see null_intercept")
+        raise TypeError(f"loss {loss.name!r} has no rule for the intercept: see null_intercept")
     else:
         y = y if offset is None else y - offset
         offset = None
@@ -183,9 +199,7 @@ def best_intercept(problem: Problem, near: float | None = None) -> float:
         second = loss.curvature_of(y, t, first)
         return problem.mean(first), problem.mean(second), problem.mean(size)
 
-    if near is None:
-        return _root(slopes, low, high, min(max(start, low), high), 0.0)
-    return _root(slopes, low, high, min(max(near, low), high), _CLOSE)
+    return _root(slopes, low, high, min(max(start if near is None else near, low), high), close)
 
 
 def _root(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.problem.null_model import best_intercept
+from blockgreedy.problem.null_model import CLOSE, best_intercept
 
 if TYPE_CHECKING:
     from blockgreedy.problem.problem import Problem
@@ -32,7 +32,7 @@ def round_weights(problem: Problem, w: Array, intercept: float, dtype: np.dtype[
     if problem.fit_intercept:
         free = inner.copied("null_model", "alpha_max", "scaling")
         free.offset = predictions
-        b = best_intercept(free, scaling.intercept_in(intercept, slice(None), coef))
+        b = best_intercept(free, scaling.intercept_in(intercept, slice(None), coef), CLOSE)
         intercept = scaling.intercept_out(b, slice(None), coef)
         predictions = predictions + scaling.intercept_in(intercept, slice(None), coef)
     cost = scaling.penalty_in(features, coef[features])

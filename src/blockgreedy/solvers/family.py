@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import block_greedy
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
-from blockgreedy.partitions.spectrum import spectral_radius
 from blockgreedy.problem.certificate import scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.solvers.recording import NOTHING, CoreTelemetry, Recording
+from blockgreedy.solvers.step_scale import radius_of
 
 if TYPE_CHECKING:
     from blockgreedy.base.names import Status
     from blockgreedy.partitions.partition import Partition
     from blockgreedy.problem.problem import Problem
     from blockgreedy.solvers.options import FamilyOptions
+    from blockgreedy.solvers.telemetry import Telemetry
 
 Array = NDArray[np.float64]
 
@@ -44,9 +46,10 @@ class FamilyEngine(EngineBase):
         tol: float,
         n_threads: int,
         max_iter: int,
-        start: Array | None,
+        start: tuple[Array, float] | None,
         stop_on_divergence: bool,
         trace_spectral_radius: bool,
+        recording: Recording = NOTHING,
     ) -> None:
         """``max_iter``: the last iteration, after which the gap is checked."""
         self._began = time.perf_counter()
@@ -59,6 +62,7 @@ class FamilyEngine(EngineBase):
         # with tol=0, experiments end by rules of their own
         self.enough = max(tol * null.objective, null.floor) if tol > 0 else 0.0
         self.core = self._make_core()
+        self._recorded = CoreTelemetry(self.core, problem, recording) if recording.rows else None
         self.seconds = 0.0
         self.gap = np.nan
         self.dual: Array = np.zeros(problem.n_samples)  # feasible, and proves that the objective is at least 0
@@ -69,6 +73,7 @@ class FamilyEngine(EngineBase):
         self._best_iteration = 0  # when that was
         self._best_support: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
         self._best_values: Array = np.zeros(0)
+        self._best_intercept = 0.0
         self._wasted_steps: list[bool] = []  # since the best point: did a single step move without lowering?
         self._kind: str | None = None  # of divergence
         self._n_renewals = 0
@@ -89,9 +94,9 @@ class FamilyEngine(EngineBase):
         problem, null = self.problem, self.problem.null_model
         at_null = problem.alpha > 0 and problem.alpha >= self.model.alpha_needed(null.dual, at_null=True)
         if self._given is not None and not at_null:  # else the null model is a solution, wherever we were to start
-            self.core.set_weights(self._given)
+            self.core.set_weights(*self._given)
         elif len(null.features):
-            self.core.set_sparse_weights(null.features, null.coef)
+            self.core.set_sparse_weights(null.features, null.coef, null.intercept)
         self.certify()
         self._first_objective = self.objective
         return False
@@ -111,12 +116,30 @@ class FamilyEngine(EngineBase):
             return "interrupted"
         return "diverged" if self._kind is not None and self._stop_on_divergence else ""
 
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """What the iterations did, if it is recorded."""
+        return None if self._recorded is None else self._recorded.telemetry
+
     def _run(self, n_iter: int, max_seconds: float) -> bool:
         """Up to n_iter iterations; True if Ctrl-C was pressed."""
+        if self._recorded is None:
+            return self._advance(n_iter, max_seconds)[1]
+        last, started = self.n_iter + n_iter, self.seconds
+        while self.n_iter < last:
+            piece = int(min(last - self.n_iter, self._recorded.recording.until_due(self.n_iter)))
+            done, interrupted = self._advance(piece, max_seconds - (self.seconds - started))
+            self._recorded.fetch()
+            if interrupted or done < piece:
+                return interrupted
+        return False
+
+    def _advance(self, n_iter: int, max_seconds: float) -> tuple[int, bool]:
+        """Iterations of the core, on the clock: how many were made, and whether Ctrl-C was pressed."""
         started = time.perf_counter()
-        _, interrupted = self.core.run(n_iter, max_seconds)
+        done, interrupted = self.core.run(n_iter, max_seconds)
         self.seconds += time.perf_counter() - started
-        return bool(interrupted)
+        return int(done), bool(interrupted)
 
     def _run_and_sample(self, n_iter: int, max_seconds: float) -> bool:
         """The same; where the rule may diverge, the last two iterations are looked at one by one.
@@ -132,9 +155,14 @@ class FamilyEngine(EngineBase):
             if self._run(1, max_seconds):
                 return True
             with np.errstate(over="ignore", invalid="ignore"):  # of a run that blows up and goes on
-                moved = bool(np.max(np.abs(self.core.Xw - Xw)) > _MOVED * np.max(np.abs(Xw)))
+                moved = bool(self._largest(self.core.Xw - Xw) > _MOVED * self._largest(Xw))
             self._wasted_steps.append(moved and not self.core.objective() < objective)
         return False
+
+    def _largest(self, predictions: Array) -> float:
+        """The largest magnitude in rows with weight."""
+        weights = self.problem.row_weights
+        return float(np.max(np.abs(predictions), initial=0.0, where=True if weights is None else weights > 0))
 
     def _keep_if_best(self, objective: float) -> None:
         if objective < self._best_objective:
@@ -143,9 +171,11 @@ class FamilyEngine(EngineBase):
             self._best_objective = objective
             self._best_support = np.flatnonzero(self.core.coef)
             self._best_values = self.core.coef[self._best_support]
+            self._best_intercept = self.core.intercept
 
     def certify(self) -> None:
-        """Gap here; keeps the best point and the best dual point."""
+        """Gap here, at the best intercept for the weights; keeps the best point and the best dual point."""
+        self.core.fit_intercept()
         objective = self.objective
         theta, value = scaled_dual_point(self.problem, self.core.Xw, self.model)
         if value > self.dual_value:
@@ -167,11 +197,11 @@ class FamilyEngine(EngineBase):
         """Goes on from predictions computed anew where those that were carried along claim more than they show."""
         if status != "converged" or self._n_renewals == _MAX_RENEWALS:
             return False
-        coef = self.core.coef.copy()
-        if self.model.objective(coef, self.model.predict(coef)) - self.dual_value <= self.enough:
+        coef, intercept = self.core.coef.copy(), self.core.intercept
+        if self.model.objective(coef, self.model.predict(coef) + intercept) - self.dual_value <= self.enough:
             return False
         self._n_renewals += 1
-        self.core.set_weights(coef)
+        self.core.set_weights(coef, intercept)
         self.certify()
         return True
 
@@ -184,24 +214,27 @@ class FamilyEngine(EngineBase):
         It is 1 if they are orthogonal, their number if they are copies, nan if there are none.
         """
         support = self.support()
-        radius = spectral_radius(self.problem.X, self.core.accepted) if self._trace_spectral_radius else np.nan
+        radius = radius_of(self.problem, self.core.accepted) if self._trace_spectral_radius else np.nan
         active = len(np.unique(self.partition.block_of[support]))
         return Counters(len(support), self.core.nonzeros_touched, self.core.critical_nonzeros, active, radius)
 
     def point(self, status: Status, with_dual: bool = True) -> Point:
         """The best point seen, its objective recomputed from the weights alone."""
+        if self._recorded is not None:
+            self._recorded.fetch()  # what Ctrl-C left there
         last = self.core.objective()
         keep_last = not self._stop_on_divergence and status != "converged"
         is_last = last <= self._best_objective or keep_last
         if not is_last:
-            self.core.set_sparse_weights(self._best_support, self._best_values)
+            self.core.set_sparse_weights(self._best_support, self._best_values, self._best_intercept)
+        intercept = self.core.intercept
         coef = self.core.release_weights()
         features = np.flatnonzero(coef).astype(np.int32)
-        objective = self.model.objective(coef, self.model.predict(coef))
+        objective = self.model.objective(coef, self.model.predict(coef) + intercept)
         gap = max(objective - self.dual_value, 0.0) if np.isfinite(objective) else np.inf  # below 0 it is rounding
         loss = objective - self.problem.penalty.value(coef)
         return Point(
-            features, coef[features], 0.0, objective, loss, gap, bool(gap <= self.enough), self.dual, is_last
+            features, coef[features], intercept, objective, loss, gap, bool(gap <= self.enough), self.dual, is_last
         )
 
     def check_seconds(self) -> float:

@@ -12,6 +12,7 @@ from blockgreedy.base.validate import flag, one_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.options import FamilyOptions, checked_scale, resolve_blocks
+from blockgreedy.solvers.recording import Recording
 from blockgreedy.solvers.step_scale import with_step_scale
 
 
@@ -44,19 +45,26 @@ class FamilyArguments(TypedDict, total=False):
         Add steps with concurrent atomic operations, as the paper did ("add" and "line-search" only). Results are then
         not bitwise repeatable.
     asynchronous : bool, default False
-        Threads do not wait for each other, as in the paper's code ("add" and "line-search" only): each scans a block
-        while the others change the predictions, adds its steps with atomic operations and takes the next block. P
-        block updates count as one iteration, and at most P threads work. Results are not bitwise repeatable, except
-        with ``n_threads=1``, which takes one block after the other.
+        Threads do not wait for each other, one reading of the paper's implementation ("add" and "line-search" only):
+        each scans a block while the others change the predictions, adds its steps with atomic operations and takes
+        the next block. P block updates count as one iteration, and at most P threads work. Results are not bitwise
+        repeatable, except with ``n_threads=1``, which takes one block after the other.
     inner_tol : float, default 1e-3
         "line-search", "sweep" and "joint" stop refining when a change is below inner_tol times the first change.
     max_sweeps : int, optional
         See ``update``.
     on_divergence : {"stop", "continue"}, default "stop"
         End the run and return the best weights seen, or go on and return the last ones.
+    telemetry : bool, default False
+        Record what every iteration selects, accepts, moves and gains, as ``Solution.telemetry``. Not with
+        ``asynchronous=True``, where iterations are not apart.
+    objective_iters, spectral_radius_iters : int, optional
+        With ``telemetry``: also record the objective, and the spectral radius of the accepted columns, in every so
+        many iterations. Their time is not counted.
     trace_spectral_radius : bool, default False
         Also record how correlated the features accepted in an iteration are: the largest eigenvalue of the matrix of
-        inner products of their columns, scaled to norm 1. Its time is not counted.
+        inner products of their columns (rows multiplied by the roots of their weights), scaled to norm 1. Its time is
+        not counted.
     """
 
     blocks_per_iter: int | None
@@ -70,7 +78,29 @@ class FamilyArguments(TypedDict, total=False):
     inner_tol: float
     max_sweeps: int | None
     on_divergence: OnDivergence
+    telemetry: bool
+    objective_iters: int | None
+    spectral_radius_iters: int | None
     trace_spectral_radius: bool
+
+
+# What does not concern the algorithm, or is known once the blocks are.
+_NO_OPTIONS = {
+    *("blocks_per_iter", "on_divergence", "per_block", "step_scale", "trace_spectral_radius"),
+    *("telemetry", "objective_iters", "spectral_radius_iters"),
+}
+
+
+def recording_of(family: Mapping[str, Any]) -> Recording:
+    """What of the iterations is recorded."""
+    names = ("objective_iters", "spectral_radius_iters")
+    recording = Recording.of(family.get("telemetry", False), *(family.get(name) for name in names))
+    if recording.rows and family.get("asynchronous", False):
+        raise ValueError(
+            "telemetry=True needs asynchronous=False: threads that do not wait for each other make no iterations "
+            "that could be told apart"
+        )
+    return recording
 
 
 def family_settings(
@@ -108,15 +138,14 @@ def _options(
         family.get("blocks_per_iter"),
         partition.n_blocks if isinstance(partition, Partition) else None,
     )
-    _refuse_beyond_family(problem, method)
-    # a step scale by name is resolved when the blocks are known
-    set_otherwise = ("blocks_per_iter", "on_divergence", "per_block", "trace_spectral_radius", "step_scale")
+    _refuse_unbounded_curvature(problem, method)
+    recording_of(family)
     options = FamilyOptions(
         n_blocks=total,
         blocks_per_iter=chosen,
         per_block=min(whole("per_block", family.get("per_block", 1), 1), problem.n_features),
         seed=seed,
-        **{name: value for name, value in family.items() if name not in set_otherwise},  # type: ignore[arg-type]
+        **{name: value for name, value in family.items() if name not in _NO_OPTIONS},  # type: ignore[arg-type]
     )
     checked_scale(family.get("step_scale", 1.0), options.update)
     return options
@@ -144,6 +173,7 @@ def check_family_arguments(method: str, family: Mapping[str, Any], partition: Pa
         return
     _check_kind(partition)
     one_of("on_divergence", family.get("on_divergence", "stop"), ON_DIVERGENCE)
+    recording_of(family)
     known = FamilyOptions.__dataclass_fields__.keys() - {"n_blocks", "blocks_per_iter", "step_scale"}
     options = FamilyOptions(1, 1, **{name: value for name, value in family.items() if name in known})
     checked_scale(family.get("step_scale", 1.0), options.update)
@@ -167,18 +197,11 @@ def refuse_family_options(family: Mapping[str, Any]) -> None:
         )
 
 
-def _refuse_beyond_family(problem: Problem, method: str) -> None:
-    for name, used in (
-        ("sample_weight", problem.row_weights is not None),
-        ("fit_intercept", problem.fit_intercept),
-        ("offset", problem.offset is not None),
-    ):
-        if used:
-            raise NotImplementedError(f"method={method!r} does not support {name}; use method='auto'")
+def _refuse_unbounded_curvature(problem: Problem, method: str) -> None:
     if not np.isfinite(problem.loss.curvature_bound):
-        raise NotImplementedError(
-            f"method={method!r} needs a loss whose second derivative is bounded (its trait curvature_bound); "
-            f"that of loss={problem.loss.name!r} is not; use method='auto'"
+        raise ValueError(
+            f"method={method!r} needs a loss whose second derivative is bounded (its trait curvature_bound), which "
+            f"its steps are made with; that of loss={problem.loss.name!r} is not; use method='auto'"
         )
 
 

@@ -74,9 +74,14 @@ class FamilyOptions:
         return self.update in ("add", "line-search")
 
     @property
+    def round(self) -> int:
+        """⌈B/P⌉ iterations, in which every block has one chance on average; an intercept is then fitted anew."""
+        return max(1, -(-self.n_blocks // self.blocks_per_iter))
+
+    @property
     def check_every(self) -> int:
         """Iterations between two looks at the gap: ten chances for every block."""
-        return 10 * max(1, -(-self.n_blocks // self.blocks_per_iter))
+        return 10 * self.round
 
 
 def checked_scale(asked: Any, update: Update) -> float | NamedScale:

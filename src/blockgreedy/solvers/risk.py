@@ -60,7 +60,10 @@ def warn_of_risk(
     if upper < enough:
         return
     # The derivatives select what the first iteration accepts; the sum of all columns is what many have in common.
-    derivs = np.asarray(problem.loss.deriv(problem.y, np.zeros(problem.n_samples)), dtype=np.float64)
+    start = np.zeros(problem.n_samples) if problem.offset is None else problem.offset
+    start = start + problem.null_model.intercept if problem.fit_intercept else start
+    derivs = np.asarray(problem.loss.deriv(problem.y, start), dtype=np.float64)
+    derivs = derivs if problem.row_weights is None else np.sqrt(problem.row_weights) * derivs
     rho, _ = climb(unit, partition, derivs, _PASSES, enough)
     if rho < enough:
         total = unit.combine(np.arange(unit.n_features), np.ones(unit.n_features))

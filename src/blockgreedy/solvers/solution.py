@@ -64,7 +64,7 @@ class Solution:
     step_scale : float
         Of the family with ``update="add"``: the scale of its steps, also where it was asked for by name.
     telemetry : Telemetry or None
-        What every iteration did, where it was recorded: see ``family.run``.
+        What every iteration did, where it was recorded: ``solve(…, telemetry=True)`` and ``family.run``.
 
     Examples
     --------

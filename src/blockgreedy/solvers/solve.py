@@ -25,6 +25,7 @@ from blockgreedy.solvers.family_arguments import (
     FamilyArguments,
     check_partition_of_auto,
     family_settings,
+    recording_of,
     refuse_family_options,
 )
 from blockgreedy.solvers.options import PRESETS, FamilyOptions
@@ -91,7 +92,8 @@ def solve(
         "auto": blocks of columns that threads sweep over in parallel, each with its own copy of the residual
         (default: 1 to 8, by the size of the working set); the family: B (default 32).
     partition : Partition or str, optional
-        The blocks; for the family also "random" (default), "contiguous", "clustered" or "balanced".
+        The blocks; for the family also "random" (default), "contiguous", "clustered", "balanced"
+        or "capped".
     coef_init, intercept_init : array of shape (n_features,) and float, optional
         Where to start. Default: the null model, in which all penalised weights are 0. "auto" does not use a start
         whose objective is higher than that of the null model.
@@ -183,7 +185,9 @@ def solve(
     every_iters = None if trace_iters is None else index(trace_iters)
     recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
     solution = run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
-    return solution if method not in PRESETS else replace(solution, step_scale=options.step_scale)
+    if not isinstance(engine, FamilyEngine):
+        return solution
+    return replace(solution, step_scale=options.step_scale, telemetry=engine.telemetry)
 
 
 def _check_cluster(
@@ -223,9 +227,10 @@ def _family_engine(
         tol=tol,
         n_threads=n_threads,
         max_iter=limits.max_iter,
-        start=None if start is None else start[0],
+        start=start,
         stop_on_divergence=family.get("on_divergence", "stop") == "stop",
         trace_spectral_radius=family.get("trace_spectral_radius", False),
+        recording=recording_of(family),
     )
 
 

@@ -12,14 +12,16 @@ descent, and s = 1/(1+epsilon) minimises the bound on the left, also where epsil
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy.base.names import NamedScale
-from blockgreedy.partitions.spectrum import UnitColumns
+from blockgreedy.partitions.spectrum import UnitColumns, spectral_radius
 from blockgreedy.partitions.theory import BUDGET, epsilon, rho_block
 from blockgreedy.solvers.options import checked_scale
 
@@ -42,13 +44,39 @@ def with_step_scale(
     return replace(options, step_scale=scale)
 
 
+def weighted_columns(problem: Problem, features: NDArray[np.intp] | None = None) -> Any:
+    """All columns, or some: x_ij, or √ω_i·x_ij where rows have weights.
+
+    Their products are what couples steps: the curvature bound along a feature is β Σ_i ω_i x_ij², between two it is
+    β Σ_i ω_i x_ij x_ik. Without weights every ω_i is 1/n, which scaling to norm 1 takes out.
+    """
+    columns: Any = problem.X if features is None else problem.X[:, features]
+    if problem.row_weights is None:
+        return columns
+    roots = np.sqrt(problem.row_weights)
+    if not sp.issparse(columns):
+        return np.asfortranarray(columns * roots[:, None])
+    weighted: Any = columns.astype(np.float64)  # type: ignore[attr-defined]
+    weighted.data *= roots[weighted.indices]
+    weighted.eliminate_zeros()  # rows without weight couple nothing
+    return weighted
+
+
+def radius_of(problem: Problem, features: Sequence[int]) -> float:
+    """The spectral radius of the products of these columns, scaled to norm 1; see ``weighted_columns``."""
+    if problem.row_weights is None:
+        return spectral_radius(problem.X, features)
+    chosen = np.asarray(features, dtype=np.intp)
+    return spectral_radius(weighted_columns(problem, chosen), range(len(chosen)))
+
+
 def moving_columns(problem: Problem, n_threads: int) -> UnitColumns:
     """The columns that steps can move, scaled to norm 1; the others are zero.
 
     Steps are made with the curvature of each column, so columns of norm 1 are what the theory is about, whatever the
-    norms of X are.
+    norms of X are. Rows count by their weights (``weighted_columns``).
     """
-    unit = UnitColumns(problem.X, n_threads=n_threads)
+    unit = UnitColumns(weighted_columns(problem), n_threads=n_threads)
     unit.scale[_immovable(problem)] = 0.0
     return unit
 

@@ -166,6 +166,13 @@ class Telemetry:
             "gain": np.array(self._flat["gains"]),
         }
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a Parquet file if the name ends in .parquet, else CSV."""
+        if os.fspath(path).lower().endswith(".parquet"):
+            self.to_parquet(path)
+        else:
+            self.to_csv(path)
+
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes one line for each iteration, with all digits; entries of a list are divided by spaces.
 
