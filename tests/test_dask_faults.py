@@ -59,8 +59,8 @@ def status_of(dask_worker):
 
 def workers_of(client):
     """Both, once one that was killed is back, and what starts them again would do so once more."""
-    client.wait_for_workers(2, timeout=20)
-    deadline = time.perf_counter() + 20
+    client.wait_for_workers(2, timeout=60)
+    deadline = time.perf_counter() + 60
     while set(client.run(status_of, nanny=True).values()) != {"running"}:
         assert time.perf_counter() < deadline
         time.sleep(0.05)
@@ -198,7 +198,7 @@ def test_a_lost_peer_is_named_in_time(client):
 def test_a_dead_scheduler_ends_the_fit_with_a_sentence_and_its_weights():
     problem = made("logistic", {"fit_intercept": True})
     with scheduler_and_workers() as (process, address), distributed.Client(address, timeout=10) as client:
-        client.wait_for_workers(2, timeout=20)
+        client.wait_for_workers(2, timeout=60)
 
         def kill_the_scheduler(record):
             if record.iteration == 2:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from blockgreedy import _core
 from blockgreedy.backends.tiles.grid import Grid
-from blockgreedy.backends.tiles.local import column_keys
+from blockgreedy.backends.tiles.local import column_keys, products_of
 from blockgreedy.backends.tiles.model import Model, WorkingPenalty
 from blockgreedy.backends.tiles.selection import bins_that_fit
 from blockgreedy.backends.tiles.sparse_columns import as_csc, cut_rows, gather, packed, unpacked
@@ -84,14 +84,14 @@ def test_the_core_refuses_columns_that_are_not_there():
         _core.WorkingColumns([matrix, other], np.array([0, 1], dtype=np.int32), team)
 
 
-def test_marked_products_leave_the_others_alone():
+def test_products_of_some_columns():
     X, theta = columns(50, 20, np.float64), np.linspace(-1, 1, 50)
-    marked = (np.arange(20) % 3 == 0).astype(np.uint8)
-    out = np.full(20, 7.0)
-    read = _core.marked_products(_core.Team(2), core_matrix(X), theta, marked, out)
-    assert out[marked == 0].tolist() == [7.0] * int(np.sum(marked == 0))
-    assert out[marked == 1] == pytest.approx((X.T @ theta)[marked == 1])
-    assert read == int(np.sum(np.diff(X.indptr)[marked == 1]))
+    numbers = np.array([17, 0, 3, 4, 9], dtype=np.int32)
+    found, read = products_of(X, theta, numbers, _core.Team(2))
+    assert found == pytest.approx((X.T @ theta)[numbers])
+    assert read == int(np.sum(np.diff(X.indptr)[numbers]))
+    with pytest.raises(ValueError, match="columns"):
+        products_of(X, theta, np.array([20], dtype=np.int32), _core.Team(1))
 
 
 @pytest.mark.parametrize("loss", LOSS_NAMES)

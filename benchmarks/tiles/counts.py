@@ -32,8 +32,7 @@ def solved(ranks: Communicator, problem: bg.Problem, grid: tuple[int, int], best
     """The counts of one fit, and when the error fell to 1e-5."""
     shard = shard_of(problem, problem.null_model, Grid(ranks, *grid), 1)
     solver, null = TileSolver(shard, 1e-4), problem.null_model
-    own = slice(shard.first, shard.first + shard.tile.n_features)
-    solver.start(null.full_coef(problem.n_features)[own], null.intercept)
+    solver.start(null.full_coef(problem.n_features)[shard.features], null.intercept)
     true: tuple[int, int] | None = None
     while solver.gap > solver.enough and solver.n_iter < 200:
         if not solver.step():

@@ -81,10 +81,9 @@ def fit(ranks: Communicator, problem: bg.Problem, grid: tuple[int, int], tol: fl
     def noted(places: Any) -> Any:
         columns, facts = chosen(places)
         found.working_set.append(len(places))
-        found.working_entries.append(int(counts[facts.ids].sum()))
+        found.working_entries.append(int(np.sum(facts.entries)))
         return columns, facts
 
-    counts = np.diff(problem.X.indptr)
     solver._recut.chosen = noted  # type: ignore[method-assign]
     worker.start(null.features.astype(np.int64), null.coef, null.intercept)
     while solver.gap > solver.enough and solver.n_iter < 200 and solver.step():

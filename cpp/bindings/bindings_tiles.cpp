@@ -190,30 +190,27 @@ Given<std::uint64_t> column_keys(const PyMatrix& matrix, std::int64_t first_row)
   return give_away(std::move(keys));
 }
 
-// x_j·r of the columns whose mark is not 0; other entries of out keep what they hold. Returns the entries read.
-std::int64_t marked_products(PyTeam& team, const PyMatrix& matrix, Vector<double> r, Vector<std::uint8_t> marked,
-                             Buffer<double> out) {
+// x_j·r of these columns; returns the entries read.
+std::int64_t products_of(PyTeam& team, const PyMatrix& matrix, Vector<double> r, Vector<std::int32_t> columns,
+                         Buffer<double> out) {
+  const auto n = static_cast<std::int64_t>(columns.size());
   check_size("r", r.size(), matrix.n_rows());
-  check_size("marked", marked.size(), matrix.n_cols());
-  check_size("out", out.size(), matrix.n_cols());
+  check_size("out", out.size(), n);
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (columns.data()[k] < 0 || columns.data()[k] >= matrix.n_cols())
+      throw std::invalid_argument("columns must be those of the matrix");
+  }
   nb::gil_scoped_release release;
   return std::visit(
       [&](const auto& view) {
-        std::vector<std::int32_t> columns;
         std::int64_t work = 0;
-        for (std::int64_t j = 0; j < view.n_cols; ++j) {
-          if (!marked.data()[j]) continue;
-          columns.push_back(static_cast<std::int32_t>(j));
-          work += view.count(j);
-        }
-        const auto cuts = cut_by_work(columns.size(), work + static_cast<std::int64_t>(columns.size()),
-                                      n_column_parts, [&](std::size_t k) { return view.count(columns[k]) + 1; });
+        for (std::int64_t k = 0; k < n; ++k) work += view.count(columns.data()[k]);
+        const auto cuts = cut_by_work(columns.size(), work + n, n_column_parts,
+                                      [&](std::size_t k) { return view.count(columns.data()[k]) + 1; });
         team.team.for_work(n_column_parts, work, [&](std::int64_t part) {
-          std::vector<double> found(cuts[part + 1] - cuts[part]);
-          if (found.empty()) return;
-          column_dots(view, columns.data() + cuts[part], 0, static_cast<std::int64_t>(found.size()), r.data(),
-                      found.data());
-          for (std::size_t k = 0; k < found.size(); ++k) out.data()[columns[cuts[part] + k]] = found[k];
+          const auto count = static_cast<std::int64_t>(cuts[part + 1] - cuts[part]);
+          if (count > 0)
+            column_dots(view, columns.data() + cuts[part], 0, count, r.data(), out.data() + cuts[part]);
         });
         return work;
       },
@@ -240,8 +237,8 @@ void bind_tiles(nb::module_& m) {
         "(indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or "
         "-1.");
   m.def("column_keys", &column_keys, "matrix"_a, "first_row"_a, "A hash of each column, which adds up over rows.");
-  m.def("marked_products", &marked_products, "team"_a, "matrix"_a, "r"_a, "marked"_a.noconvert(), "out"_a.noconvert(),
-        "Fills out where marked; returns the number of entries read.");
+  m.def("products_of", &products_of, "team"_a, "matrix"_a, "r"_a, "columns"_a.noconvert(), "out"_a.noconvert(),
+        "Fills out with x_j·r of these columns; returns the number of entries read.");
 }
 
 }  // namespace blockgreedy

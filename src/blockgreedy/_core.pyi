@@ -372,8 +372,10 @@ def gather_columns(team: Team, matrices: Sequence[object], first_rows: Sequence[
 def column_keys(matrix: Matrix, first_row: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
     """A hash of each column, which adds up over rows."""
 
-def marked_products(team: Team, matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], marked: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
-    """Fills out where marked; returns the number of entries read."""
+def products_of(team: Team, matrix: Matrix, r: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """
+    Fills out with x_j·r of these columns; returns the number of entries read.
+    """
 
 def block_sizes(block_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_blocks: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
     """

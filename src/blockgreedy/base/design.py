@@ -70,6 +70,9 @@ class TiledDesign:
     def check(self, r: int, c: int) -> None:
         """Refuses a tile that is not as it was written."""
 
+    def check_statistics(self, c: int) -> None:
+        """The same of what is known of the columns of a group."""
+
     def checksum(self) -> int:
         """Of the whole matrix: another one has another."""
         raise self._lacks("checksum")

@@ -33,7 +33,6 @@ from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.checkpoint import CheckpointWarning
-from blockgreedy.solvers.cluster import checked_grid
 from blockgreedy.solvers.family_arguments import FamilyArguments, check_family_arguments
 from blockgreedy.solvers.options import FamilyOptions, resolve_blocks
 from blockgreedy.solvers.risk import ConvergenceRiskWarning
@@ -319,7 +318,7 @@ def _facts(
         **pick(options, "target positive method tol holdout"),
         **({} if options.holdout is None else {"seed": options.seed}),
         **_family_facts(options, problem, solution),
-        **_cluster_facts(options, problem, company),
+        **_cluster_facts(options, problem, solution, company),
         "n_threads": resolve_threads(problem.n_threads),
         **pick(solution, "status message objective gap"),
         "f_null": problem.null_model.objective,
@@ -328,10 +327,10 @@ def _facts(
     }
 
 
-def _cluster_facts(options: FitOptions, problem: Problem, company: Company) -> dict[str, Any]:
-    if company.cluster is None:
+def _cluster_facts(options: FitOptions, problem: Problem, solution: Solution, company: Company) -> dict[str, Any]:
+    if company.cluster is None or solution.grid is None:
         return {"out_of_core": True} if problem.design.is_tiled else {}
-    grid = options.parsed_grid or checked_grid(None, problem, company.size)
+    grid = solution.grid
     return {"cluster": options.cluster, "ranks": grid[0] * grid[1], "grid": f"{grid[0]}x{grid[1]}"}
 
 

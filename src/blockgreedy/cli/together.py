@@ -42,11 +42,6 @@ class Company:
         """For ``solve``."""
         return self.client if isinstance(self.ranks, Alone) else self.ranks
 
-    @property
-    def size(self) -> int:
-        """Ranks that fit together."""
-        return self.ranks.size if self.client is None else len(self.client.nthreads())
-
     def threads(self, asked: int | None) -> int | None:
         return self._threads if asked is None else asked
 

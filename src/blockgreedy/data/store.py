@@ -239,6 +239,11 @@ class Store(TiledDesign):
             name = tile_file(r, c, part)
             check_file(self.path / name, self._facts(name))
 
+    def check_statistics(self, c: int) -> None:
+        """Reads what is known of the columns of a group, and compares its checksum."""
+        name = statistics_file(self._place(0, c)[1])
+        check_file(self.path / name, self._facts(name))
+
     def checksum(self) -> int:
         """Of all files, from ``meta.json`` alone."""
         listed = sorted((name, facts["bytes"], facts["crc32"]) for name, facts in self._files.items())

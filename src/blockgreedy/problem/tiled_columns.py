@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Features = NDArray[np.integer[Any]]
+
+
+_CHUNK = 1 << 16  # columns whose statistics are looked at together: they stay in the cache
+_far: WeakKeyDictionary[TiledDesign, dict[float, tuple[NDArray[np.intp], Array]]] = WeakKeyDictionary()
 
 
 class TiledColumns:
@@ -58,14 +63,32 @@ class TiledColumns:
 
     def far_columns(self, far: float) -> tuple[NDArray[np.intp], Array]:
         """Columns whose mean is so many standard deviations from 0, and their means."""
-        means, spreads = np.zeros(self.shape[1]), np.zeros(self.shape[1])
-        cuts = self.tiles.column_cuts
-        for c in range(len(cuts) - 1):
+        known_far = _far.setdefault(self.tiles, {})
+        if far not in known_far:
+            known_far[far] = self._look_for_far(far)
+        return known_far[far]
+
+    def _look_for_far(self, far: float) -> tuple[NDArray[np.intp], Array]:
+        cuts, order = self.tiles.column_cuts, self.tiles.features
+        found, values = [np.zeros(0, dtype=np.intp)], [np.zeros(0)]
+        for c, width in enumerate(np.diff(cuts).tolist()):
             known = self.tiles.statistics_of(c)
-            means[cuts[c] : cuts[c + 1]], spreads[cuts[c] : cuts[c + 1]] = known.mean, known.squares
-        means, spreads = self._in_order(means), np.sqrt(self._in_order(spreads) / self.shape[0])
-        features = np.flatnonzero((np.abs(means) > far * spreads) & (spreads > 0))
-        return features, means[features].astype(self.dtype).astype(np.float64)  # differences are exact in that type
+            for begin in range(0, width, _CHUNK):
+                means = known.mean[begin : begin + _CHUNK]
+                spreads = np.sqrt(known.squares[begin : begin + _CHUNK] / self.shape[0])
+                chosen = np.flatnonzero((np.abs(means) > far * spreads) & (spreads > 0))
+                values.append(means[chosen])
+                found.append(chosen + begin + int(cuts[c]))
+        places, means = np.concatenate(found), np.concatenate(values)
+        features = places if order is None else order[places].astype(np.intp)
+        ascending = np.argsort(features)
+        # differences are exact in the type of the values
+        return features[ascending], means[ascending].astype(self.dtype).astype(np.float64)
+
+    @property
+    def moved_places(self) -> NDArray[np.int64]:
+        """Where the moved columns stand."""
+        return self._places(self.moved) if len(self.moved) else np.zeros(0, dtype=np.int64)
 
     def take(self, features: Features) -> Any:
         """A copy of these columns."""

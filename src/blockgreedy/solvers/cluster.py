@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -15,12 +15,14 @@ from blockgreedy.backends.tiles.agreement import agreed, error_of
 from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.mpi import MpiRank
-from blockgreedy.backends.tiles.needs import check_memory, check_tiles
+from blockgreedy.backends.tiles.needs import check_memory, check_statistics, check_tiles
+from blockgreedy.backends.tiles.relevant import RelevantColumns, of_all, relevant_columns
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
 from blockgreedy.base.threads import blas_limited, resolve_threads
 from blockgreedy.base.validate import shown, whole
+from blockgreedy.problem.tiled_columns import TiledColumns
 from blockgreedy.solvers.checkpoint import Checkpoint, Saved
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
@@ -67,11 +69,17 @@ def threads_beside(cluster: Any) -> int:
     return ranks.threads() if isinstance(ranks, MpiRank) else resolve_threads()
 
 
-def best_grid(n_samples: int, n_features: int, size: int) -> tuple[int, int]:
-    """Row groups and column groups with the shortest messages: n/R rows of θ, and 2p/C columns of the gradient."""
+def best_grid(problem: Problem, relevant: RelevantColumns, size: int) -> tuple[int, int]:
+    """Row groups and column groups with the shortest messages: n/R rows of θ, and 2p/C columns of the gradient.
+
+    Of a store no more row groups than it has, or ranks would have to copy the rows of tiles. ``problem`` is in the
+    units in which it is solved, and p counts the relevant columns.
+    """
+    (n, p), design = problem.design.shape, problem.design
+    most_rows = design.tiles.grid[0] if isinstance(design, TiledColumns) else n
     shapes = [(rows, size // rows) for rows in range(1, size + 1) if size % rows == 0]
-    possible = [(r, c) for r, c in shapes if r <= n_samples and c <= n_features] or shapes
-    return min(possible, key=lambda shape: n_samples / shape[0] + 2 * n_features / shape[1])
+    possible = [(r, c) for r, c in shapes if r <= min(n, most_rows) and c <= p] or shapes
+    return min(possible, key=lambda shape: n / shape[0] + 2 * len(relevant) / shape[1])
 
 
 def grid_of(grid: tuple[int, int]) -> tuple[int, int]:
@@ -83,9 +91,10 @@ def grid_of(grid: tuple[int, int]) -> tuple[int, int]:
     return rows, columns
 
 
-def checked_grid(grid: tuple[int, int] | None, problem: Problem, size: int) -> tuple[int, int]:
+def checked_grid(grid: tuple[int, int] | None, size: int) -> tuple[int, int] | None:
+    """What the user asked for, if anything."""
     if grid is None:
-        return best_grid(problem.n_samples, problem.n_features, size)
+        return None
     rows, columns = grid_of(grid)
     if rows * columns != size:
         raise ValueError(f"grid={rows} × {columns} needs {rows * columns} ranks; the cluster has {size}")
@@ -106,7 +115,7 @@ class Gang:
     ) -> None:
         """``memory``: bytes that a rank may take, where a working set is to be held small for it."""
         self._ranks = communicator_of(cluster)
-        self._shape = checked_grid(grid, problem, self._ranks.size)
+        self._shape = checked_grid(grid, self._ranks.size)
         self._checkpoint, self._resume, self._memory = checkpoint, resume, memory
         self._watched = ExitStack()
 
@@ -121,7 +130,7 @@ class Gang:
         least_alpha: float | None = None,
         began: float | None = None,
     ) -> TileEngine:
-        """On every rank, with the same arguments. ``least_alpha`` is what engines of a path are told."""
+        """On every rank, with the same arguments. ``least_alpha``: the last of a path."""
         ranks = self._ranks
         null, scaling = problem.null_model if null is None else null, problem.scaling
         self._watch()
@@ -130,11 +139,19 @@ class Gang:
         try:
             _check_same(ranks, problem, tol)
             kept, saved = agreed(ranks, lambda: self._begin(problem))
+            least = scaling.inner.alpha if least_alpha is None else scaling.alpha_in(least_alpha)
+            own = agreed(ranks, lambda: _own_relevant(scaling.inner, n_threads, least, ranks))
+            relevant = of_all(ranks, own) if scaling.inner.design.is_tiled else own
             with self._all_or_none():
-                grid = Grid(ranks, *self._shape)
-            check_memory(scaling.inner, grid, ranks)
+                grid = Grid(ranks, *(self._shape or best_grid(scaling.inner, relevant, ranks.size)))
+            check_memory(scaling.inner, grid, ranks, relevant)
             inner_null = scaling.null_in(null)
-            shard = agreed(ranks, lambda: _checked_shard(scaling.inner, inner_null, grid, n_threads, self._memory))
+
+            def make_shard() -> Shard:
+                check_tiles(scaling.inner, grid, n_threads)
+                return shard_of(scaling.inner, inner_null, grid, n_threads, relevant, least, self._memory)
+
+            shard = agreed(ranks, make_shard)
             # the null model may have met its deadline on one rank and not on another
             shard.f_null, shard.floor = ranks.broadcast((shard.f_null, shard.floor))
             with self._all_or_none():
@@ -173,7 +190,7 @@ class Gang:
                     result, failed = self._ranks.broadcast(None)
                 if failed is not None:
                     raise error_of(*failed)
-                return cast("Result", result)
+                return cast("Result", result.whole(engine) if isinstance(result, _Told) else result)
             try:
                 result = lead()
             except BaseException as error:
@@ -184,7 +201,7 @@ class Gang:
                 self._ranks.broadcast((None, (type(error).__name__, str(error))))
                 raise
             engine.worker.end()
-            self._ranks.broadcast((result, None))
+            self._ranks.broadcast((_told(result), None))
             return result
 
     @contextmanager
@@ -198,9 +215,38 @@ class Gang:
             raise
 
 
-def _checked_shard(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None) -> Shard:
-    check_tiles(problem, grid, n_threads)
-    return shard_of(problem, null, grid, n_threads, memory)
+@dataclass(frozen=True)
+class _Told:
+    """A solution on its way to the other ranks: these have the dual point, and most weights are 0."""
+
+    solution: Solution
+    n_features: int
+    features: NDArray[np.intp]
+    values: Array
+    has_dual: bool  # not all zeros, which is what is left of one that turned out to be infeasible
+
+    def whole(self, engine: TileEngine) -> Solution:
+        coef = np.zeros(self.n_features)
+        coef[self.features] = self.values
+        dual = engine.here.dual_out(engine.worker.found_dual)
+        return replace(self.solution, coef=coef, dual=dual if self.has_dual else np.zeros(len(dual)))
+
+
+def _told(result: Any) -> Any:
+    if not isinstance(result, Solution):
+        return result
+    features, nothing = np.flatnonzero(result.coef), np.zeros(0)
+    return _Told(
+        replace(result, coef=nothing, dual=nothing), len(result.coef), features, result.coef[features],
+        bool(np.any(result.dual)),
+    )  # fmt: skip
+
+
+def _own_relevant(problem: Problem, n_threads: int, least_alpha: float, ranks: Communicator) -> RelevantColumns:
+    """Those in this rank's share of a store's columns; of a matrix in memory all of them, on every rank."""
+    share = (ranks.rank, ranks.size) if problem.design.is_tiled else (0, 1)
+    check_statistics(problem, *share)
+    return relevant_columns(problem, n_threads, least_alpha, share)
 
 
 def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:
@@ -253,4 +299,5 @@ def solve_together(
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
     engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)
     recorder = Recorder(engine, *trace, callback)
-    return gang.run(engine, lambda: run_to_solution(problem, recorder, limits, tol=tol, began=began, partition=None))
+    found = gang.run(engine, lambda: run_to_solution(problem, recorder, limits, tol=tol, began=began, partition=None))
+    return replace(found, grid=engine.worker.shard.grid.shape)

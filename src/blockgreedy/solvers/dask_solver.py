@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.dask_rank import DualValue, Standing
+from blockgreedy.backends.tiles.needs import check_statistics
 from blockgreedy.backends.tiles.parcel import Parcel
+from blockgreedy.backends.tiles.relevant import relevant_columns
 from blockgreedy.backends.tiles.share import Place, parcel_of
+from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
 from blockgreedy.solvers.checkpoint import Checkpoint
@@ -77,10 +80,14 @@ class DaskWorkers:
         grid: tuple[int, int] | None,
         tol: float,
         memory: int | None = None,
+        least_alpha: float | None = None,
     ) -> None:
         self._cluster = Cluster(client)
         self._problem, self._grid, self._tol, self._memory = problem, grid, tol, memory
         self._inner, self._null = problem.scaling.inner, problem.scaling.null_in(null)
+        self._least_alpha = self._inner.alpha if least_alpha is None else problem.scaling.alpha_in(least_alpha)
+        check_statistics(self._inner, 0, 1)
+        self._relevant = relevant_columns(self._inner, resolve_threads(), self._least_alpha)
         self._gang: DaskGang | None = None
         self._n_ranks = 0  # of the first gang
         self._alphas: tuple[float, float] | None = None  # alpha and l2, once they have changed
@@ -176,14 +183,15 @@ class DaskWorkers:
                     f"grid={rows} × {columns} needs {rows * columns} workers; {n_workers} of the cluster answer"
                 )
         if isinstance(tiles, DaskTiles):
-            return tiles.best_grid(n_workers)
-        return best_grid(self._problem.n_samples, self._problem.n_features, n_workers)
+            return tiles.best_grid(n_workers, len(self._relevant))
+        return best_grid(self._inner, self._relevant, n_workers)
 
     def _parcels(
         self, members: Sequence[Member], shape: tuple[int, int]
     ) -> Iterator[tuple[Parcel, Sequence[tuple[int, int]], Sequence[Any]]]:
         for rank, member in enumerate(members):
-            parcel = parcel_of(self._inner, self._null, Place(shape, *divmod(rank, shape[1])), self._memory)
+            place = Place(shape, *divmod(rank, shape[1]))
+            parcel = parcel_of(self._inner, self._null, place, self._relevant, self._least_alpha, self._memory)
             tiles = parcel.matrix
             if isinstance(tiles, DaskTiles):
                 places = tiles.places(parcel)
@@ -290,7 +298,7 @@ class DaskEngines:
         null = problem.null_model if null is None else null
         kept = None if self._checkpoint is None else Checkpoint(self._checkpoint, problem)
         saved = None if kept is None else kept.begin(self._resume)
-        workers = DaskWorkers(self._client, problem, null, self._grid, tol, self._memory)
+        workers = DaskWorkers(self._client, problem, null, self._grid, tol, self._memory, least_alpha)
         engine = TileEngine(problem, cast("TileWorker", workers), null, start, began)
         engine.checkpoint = kept
         if saved is not None:

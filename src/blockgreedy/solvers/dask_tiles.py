@@ -27,14 +27,14 @@ class DaskTiles(HeldTiles):
         columns = _inside(self.column_cuts, parcel.columns)
         return [(r, c) for r in rows for c in columns]
 
-    def best_grid(self, size: int) -> tuple[int, int]:
+    def best_grid(self, size: int, n_relevant: int) -> tuple[int, int]:
         """For at most so many ranks: as many of them as tiles allow, then the shortest messages."""
         shapes = [
             (r, c)
             for r in range(1, min(size, self.grid[0]) + 1)
             for c in range(1, min(size // r, self.grid[1]) + 1)
         ]  # fmt: skip
-        return min(shapes, key=lambda s: (-s[0] * s[1], self.shape[0] / s[0] + 2 * self.shape[1] / s[1]))
+        return min(shapes, key=lambda s: (-s[0] * s[1], self.shape[0] / s[0] + 2 * n_relevant / s[1]))
 
 
 def _inside(cuts: Any, wanted: slice) -> list[int]:

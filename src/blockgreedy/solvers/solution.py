@@ -65,6 +65,8 @@ class Solution:
         Of the family with ``update="add"``: the scale of its steps, also where it was asked for by name.
     telemetry : Telemetry or None
         What every iteration did, where it was recorded: ``solve(…, telemetry=True)`` and ``family.run``.
+    grid : tuple of two ints, or None
+        Of fits by several processes, or of a store: groups of rows and groups of columns, a rank for each pair.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Solution:
     feature_names: NDArray[np.str_] | None = field(default=None, repr=False)
     step_scale: float = field(default=1.0, repr=False)
     telemetry: Telemetry | None = field(default=None, repr=False)
+    grid: tuple[int, int] | None = field(default=None, repr=False)
 
     @property
     def nonzeros(self) -> int:

@@ -41,11 +41,10 @@ def column_keys(columns: Any, first_row: int) -> NDArray[np.uint64]:
     return _core.column_keys(core_matrix(columns), first_row)
 
 
-def marked_products(columns: Any, theta: Array, marked: NDArray[np.bool_], team: Team) -> tuple[Array, int]:
-    """x_j·θ of the columns that are marked, 0 for the others; and how many entries were read."""
-    found = np.zeros(columns.shape[1])
-    marks, rows = np.ascontiguousarray(marked).view(np.uint8), np.ascontiguousarray(theta)
-    return found, _core.marked_products(team, core_matrix(columns), rows, marks, found)
+def products_of(columns: Any, theta: Array, numbers: NDArray[np.int32], team: Team) -> tuple[Array, int]:
+    """x_j·θ of the columns with these numbers; and how many entries were read."""
+    found = np.empty(len(numbers))
+    return found, _core.products_of(team, core_matrix(columns), np.ascontiguousarray(theta), numbers, found)
 
 
 class LocalLoss:

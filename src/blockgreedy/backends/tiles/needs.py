@@ -21,6 +21,7 @@ from blockgreedy.problem.tiled_columns import TiledColumns
 if TYPE_CHECKING:
     from blockgreedy.backends.tiles.communicator import Communicator
     from blockgreedy.backends.tiles.parcel import Parcel
+    from blockgreedy.backends.tiles.relevant import RelevantColumns
     from blockgreedy.problem.problem import Problem
 
 _PER_COLUMN = 20 * 8  # bytes for each column of the rank: weights, norms, products, penalties and their like
@@ -28,12 +29,12 @@ _PER_OWN_ROW = 10 * 8  # for each row that it owns: predictions, dual points, cu
 _PER_ROW, _PER_FEATURE = 3 * 8, 3 * 8  # for every row and feature of the problem: targets, dual point, weights
 
 
-def bytes_needed(problem: Problem, grid: Grid) -> int:
+def bytes_needed(problem: Problem, grid: Grid, relevant: RelevantColumns) -> int:
     """What this rank holds beside mapped files, whose pages the system can take back at any time."""
     design = problem.design
     rows, columns = own_rows_and_columns(design, grid)
     n_rows, n_columns = rows.stop - rows.start, columns.stop - columns.start
-    needed: int = _PER_COLUMN * n_columns + _PER_OWN_ROW * (n_rows // grid.shape[1] + 1)
+    needed: int = _PER_COLUMN * len(relevant.inside(columns)) + _PER_OWN_ROW * (n_rows // grid.shape[1] + 1)
     needed += _PER_ROW * problem.n_samples + _PER_FEATURE * problem.n_features
     if not isinstance(design, TiledColumns):
         if (n_rows, n_columns) != design.shape:
@@ -57,11 +58,11 @@ def stored_tiles(tiles: TiledDesign, rows: slice, columns: slice) -> list[tuple[
     return [(r, c) for r in groups(tiles.row_cuts, rows) for c in groups(tiles.column_cuts, columns)]
 
 
-def check_memory(problem: Problem, grid: Grid, ranks: Communicator) -> None:
+def check_memory(problem: Problem, grid: Grid, ranks: Communicator, relevant: RelevantColumns) -> None:
     """Refuses, on every rank alike, a grid of which some machine cannot hold its ranks."""
     free = memory.free()
     machine = socket.gethostname()
-    own = np.array([bytes_needed(problem, grid), -1 if free is None else free], dtype=np.int64)
+    own = np.array([bytes_needed(problem, grid, relevant), -1 if free is None else free], dtype=np.int64)
     numbers = ranks.gather(own)
     names = [part.tobytes().decode() for part in ranks.gather(np.frombuffer(machine.encode(), dtype=np.uint8))]
     for name in dict.fromkeys(names):
@@ -85,6 +86,17 @@ def check_tiles(problem: Problem, grid: Grid, n_threads: int) -> None:
         _check(design.tiles, stored_tiles(design.tiles, *own_rows_and_columns(design, grid)), n_threads)
 
 
+def check_statistics(problem: Problem, rank: int, size: int) -> None:
+    """Reads what a store knows of its columns, divided among ranks, and compares checksums: proofs rest on it."""
+    design = problem.design
+    if isinstance(design, TiledColumns):
+        known = _checked_statistics.setdefault(design.tiles, set())
+        for c in range(rank, design.tiles.grid[1], size):
+            if c not in known:
+                design.tiles.check_statistics(c)
+                known.add(c)
+
+
 def check_parcel(parcel: Parcel, n_threads: int) -> None:
     """The same of the tiles of a parcel, where it is opened."""
     if isinstance(parcel.matrix, TiledDesign):
@@ -98,6 +110,7 @@ def check_share_of_tiles(tiles: TiledDesign, ranks: Communicator, n_threads: int
 
 
 _checked: WeakKeyDictionary[TiledDesign, set[tuple[int, int]]] = WeakKeyDictionary()  # by this process
+_checked_statistics: WeakKeyDictionary[TiledDesign, set[int]] = WeakKeyDictionary()
 
 
 def _check(tiles: TiledDesign, places: list[tuple[int, int]], n_threads: int) -> None:

@@ -13,6 +13,7 @@ from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.pieces import stored_pieces
+from blockgreedy.backends.tiles.relevant import RelevantColumns
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
 from blockgreedy.backends.tiles.tile import Piece, Tile
 from blockgreedy.base.design import TiledDesign
@@ -29,10 +30,13 @@ class Parcel:
     rows: slice  # of the row group
     columns: slice  # of the column group
     own: NDArray[np.int64]  # how the rows of the row group are divided among its ranks
-    features: NDArray[np.int64]  # what its columns are
-    matrix: Any  # the tile itself, or what has tiles: a store, by its path
+    relevant: RelevantColumns  # of its columns: those that the rank works on
+    features: NDArray[np.int64]  # what these are
+    least_alpha: float  # that they are relevant for
+    matrix: Any  # what has these columns: an array or CSC with ``numbers``, or tiles, such as a store, by its path
+    numbers: NDArray[np.int32]  # what the relevant columns are in the matrix, where that is not made of tiles
     dtype: np.dtype[Any]
-    moved: NDArray[np.intp]  # of tiles: places among its columns from whose values something is taken off
+    moved: NDArray[np.intp]  # of tiles: which of the relevant columns something is taken off from
     by: Array  # and how much
     loss: Loss
     y: Array  # of this rank's own rows
@@ -48,7 +52,7 @@ class Parcel:
     @property
     def nbytes(self) -> int:
         """Memory that the tile takes where it is used, and what is kept for each row and column beside it."""
-        n_rows, n_columns = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        n_rows, n_columns = self.rows.stop - self.rows.start, len(self.features)
         of_vectors = 8 * (tuning.NUMBERS_PER_ROW * len(self.y) + 3 * n_rows + tuning.NUMBERS_PER_COLUMN * n_columns)
         return int(of_vectors + self._tile_bytes)
 
@@ -76,7 +80,9 @@ class Parcel:
             self.penalty,
             self.may_be_free,
             team,
-            n_threads,
+            self.relevant.norms,
+            self.relevant.entries,
+            self.least_alpha,
             self.columns.start,
             self.features,
             self.own,
@@ -88,13 +94,13 @@ class Parcel:
         )
 
     def _tile(self, team: Team) -> Tile:
-        shape = self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        shape = self.rows.stop - self.rows.start, len(self.features)
         nothing = np.zeros(0, dtype=np.intp), np.zeros((shape[0], 0))
         if not isinstance(self.matrix, TiledDesign):
             matrix = self.matrix
-            whole = Piece(slice(0, shape[0]), slice(0, shape[1]), lambda: matrix)
+            whole = Piece(slice(0, shape[0]), slice(0, shape[1]), self.numbers, lambda: matrix)
             return Tile(shape, self.dtype, [whole], *nothing)
-        pieces = stored_pieces(self.matrix, self.rows, self.columns)
+        pieces = stored_pieces(self.matrix, self.rows, self.relevant.places, team)
         if not len(self.moved):
             return Tile(shape, self.dtype, pieces, *nothing)
         as_stored = Tile(shape, self.dtype, pieces, *nothing).take(self.moved, team)

@@ -6,38 +6,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from blockgreedy.backends.tiles.sparse_columns import cut_rows, make_columns
+from blockgreedy.backends.tiles.sparse_columns import cut_rows, gather
 from blockgreedy.backends.tiles.tile import Piece
 
 if TYPE_CHECKING:
+    from blockgreedy.backends.tiles.local import Team
     from blockgreedy.base.design import TiledDesign
 
 
-def stored_pieces(tiles: TiledDesign, rows: slice, columns: slice) -> list[Piece]:
-    """The parts of stored tiles that lie in these rows and columns."""
+def stored_pieces(tiles: TiledDesign, rows: slice, places: NDArray[np.int64], team: Team) -> list[Piece]:
+    """The parts of stored tiles that lie in these rows and hold these columns."""
     pieces = []
+    at = np.searchsorted(places, tiles.column_cuts).tolist()
     for r, (top, bottom) in enumerate(zip(tiles.row_cuts[:-1].tolist(), tiles.row_cuts[1:].tolist(), strict=True)):
         first, last = max(top, rows.start), min(bottom, rows.stop)
-        for c, (left, right) in enumerate(
-            zip(tiles.column_cuts[:-1].tolist(), tiles.column_cuts[1:].tolist(), strict=True)
-        ):
-            begin, end = max(left, columns.start), min(right, columns.stop)
-            if first >= last or begin >= end:
+        for c, (begin, end) in enumerate(zip(at[:-1], at[1:], strict=True)):
+            if first >= last or begin == end:
                 continue
-            of_rows = None if (first, last) == (top, bottom) else (first - top, last - top)
-            cut = partial(_part_of, tiles, r, c, of_rows, (begin - left, end - left))
-            if of_rows is not None:  # a copy of some rows: made once
-                copied = cut()
-                cut = partial(_same, copied)
-            pieces.append(
-                Piece(
-                    slice(first - rows.start, last - rows.start),
-                    slice(begin - columns.start, end - columns.start),
-                    cut,
-                    partial(tiles.will_need, r, c),
-                )
-            )
+            numbers = (places[begin:end] - tiles.column_cuts[c]).astype(np.int32)
+            matrix = partial(tiles.tile, r, c)
+            if (first, last) != (top, bottom):  # a copy of some rows: made once
+                matrix = partial(_same, _copied(tiles.tile(r, c), numbers, (first - top, last - top), team))
+                numbers = np.arange(end - begin, dtype=np.int32)
+            within = slice(first - rows.start, last - rows.start)
+            pieces.append(Piece(within, slice(begin, end), numbers, matrix, partial(tiles.will_need, r, c)))
     return pieces
 
 
@@ -45,15 +39,7 @@ def _same(matrix: Any) -> Any:
     return matrix
 
 
-def _part_of(tiles: TiledDesign, r: int, c: int, rows: tuple[int, int] | None, columns: tuple[int, int]) -> Any:
-    tile = tiles.tile(r, c)
-    begin, end = columns
-    if (begin, end) != (0, tile.shape[1]):
-        pointers = tile.indptr[begin : end + 1]
-        entries = slice(int(pointers[0]), int(pointers[-1]))
-        counts = np.diff(pointers)
-        tile = make_columns(tile.shape[0], counts, tile.indices[entries], tile.data[entries])
-    if rows is None:
-        return tile
+def _copied(tile: Any, columns: NDArray[np.int32], rows: tuple[int, int], team: Team) -> Any:
     every = np.unique(np.array([0, *rows, tile.shape[0]], dtype=np.int64))
-    return cut_rows(tile, every)[int(np.searchsorted(every, rows[0]))]
+    parts = cut_rows(gather(team, tile.shape[0], [(tile, 0, columns)]), every)
+    return parts[int(np.searchsorted(every, rows[0]))]

@@ -51,8 +51,10 @@ class Shard:
     penalty: OwnPenalty
     may_be_free: bool  # some feature of some rank may be unpenalised
     team: Team
-    n_threads: int
-    first: int  # place of the first of its columns, among those of all ranks
+    norms: Array  # ‖x_j‖ of its columns over all rows, or a little more
+    entries: Array  # how many entries they have there
+    least_alpha: float  # other columns have no weight at this alpha, or above
+    first: int  # its columns are numbered from here on, those of other ranks from elsewhere
     features: NDArray[np.int64]  # what its columns are
     row_cuts: NDArray[np.int64]  # how the rows of the row group are divided among its ranks
     first_row: int  # of the row group
@@ -92,9 +94,3 @@ class Shard:
         c = self.grid.column
         own = whole[self.row_cuts[c] : self.row_cuts[c + 1]] + intercept
         return own if self.rows.offset is None else own + self.rows.offset
-
-    def norms_and_counts(self) -> tuple[Array, Array]:
-        """‖x_j‖ of this rank's columns over all rows, and how many entries they have."""
-        own = np.concatenate(self.tile.squares_and_counts(self.n_threads))
-        squares, counts = np.split(self.grid.above.reduce(own, "norms"), 2)
-        return np.sqrt(squares), counts

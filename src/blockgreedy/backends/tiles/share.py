@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid, cuts
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.parcel import Parcel
+from blockgreedy.backends.tiles.relevant import RelevantColumns, relevant_columns
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
-from blockgreedy.backends.tiles.sparse_columns import make_columns
+from blockgreedy.backends.tiles.sparse_columns import cut_rows, gather, make_columns
 from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
@@ -43,27 +44,51 @@ def own_rows_and_columns(design: Design | TiledColumns, grid: Grid | Place) -> t
     return rows, slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
 
 
-def shard_of(problem: Problem, null: NullModel, grid: Grid, n_threads: int, memory: int | None = None) -> Shard:
-    """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank."""
-    return parcel_of(problem, null, grid, memory).shard(grid, n_threads)
+def shard_of(
+    problem: Problem,
+    null: NullModel,
+    grid: Grid,
+    n_threads: int,
+    relevant: RelevantColumns | None = None,
+    least_alpha: float | None = None,
+    memory: int | None = None,
+) -> Shard:
+    """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank.
+
+    ``relevant``: the columns that can have a weight at ``least_alpha`` (default: the problem's alpha).
+    """
+    if relevant is None:
+        relevant = relevant_columns(problem, n_threads, least_alpha)
+    return parcel_of(problem, null, grid, relevant, least_alpha, memory).shard(grid, n_threads)
 
 
-def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place, memory: int | None = None) -> Parcel:
-    """The share of the rank at a place of a grid."""
+def parcel_of(
+    problem: Problem,
+    null: NullModel,
+    grid: Grid | Place,
+    relevant: RelevantColumns,
+    least_alpha: float | None = None,
+    memory: int | None = None,
+) -> Parcel:
+    """The share of the rank at a place of a grid; the arguments are those of ``shard_of``."""
     n, design, c = problem.n_samples, problem.design, grid.column
     rows, columns = own_rows_and_columns(design, grid)
+    relevant = relevant.inside(columns)
     order = design.tiles.features if isinstance(design, TiledColumns) else None
-    features = np.arange(columns.start, columns.stop) if order is None else np.asarray(order[columns], dtype=np.int64)
+    features = relevant.places if order is None else np.asarray(order[relevant.places], dtype=np.int64)
     own = cuts(rows.stop - rows.start, grid.shape[1])
     mine = slice(rows.start + int(own[c]), rows.start + int(own[c + 1]))
     weights = np.full(mine.stop - mine.start, 1 / n) if problem.row_weights is None else problem.row_weights[mine]
-    matrix, moved, by = _matrix_of(design, rows, columns, features)
+    matrix, numbers, moved, by = _matrix_of(design, rows, relevant.places, features)
     return Parcel(
         rows,
         columns,
         own,
+        relevant,
         features,
+        problem.alpha if least_alpha is None else least_alpha,
         matrix,
+        numbers,
         design.dtype,
         moved,
         by,
@@ -76,17 +101,17 @@ def parcel_of(problem: Problem, null: NullModel, grid: Grid | Place, memory: int
         problem.fit_intercept,
         null.objective,
         null.floor,
-        _most_entries(problem, grid.shape, memory),
+        _most_entries(problem, grid.shape, len(features), memory),
     )
 
 
-def _most_entries(problem: Problem, shape: tuple[int, int], memory: int | None) -> float:
+def _most_entries(problem: Problem, shape: tuple[int, int], n_columns: int, memory: int | None) -> float:
     """What the working set may hold on all ranks: what is left but for a fifth, since columns come and go."""
     if memory is None:
         return np.inf
     size, itemsize = shape[0] * shape[1], problem.design.dtype.itemsize
-    rows, columns = problem.n_samples / size, problem.n_features / shape[1]
-    base = tuning.BASE_BYTES + 8 * (tuning.NUMBERS_PER_ROW * rows + tuning.NUMBERS_PER_COLUMN * columns)
+    own = tuning.NUMBERS_PER_ROW * problem.n_samples / size + tuning.NUMBERS_PER_COLUMN * n_columns
+    base = tuning.BASE_BYTES + 8 * own
     bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0)
     return size * max(memory - base, 0.25 * memory) / (1.25 * bytes_of_entry)
 
@@ -117,28 +142,37 @@ def _penalty_of(problem: Problem, features: NDArray[np.int64]) -> OwnPenalty:
 
 
 def _matrix_of(
-    design: Any, rows: slice, columns: slice, features: NDArray[np.int64]
-) -> tuple[Any, NDArray[np.intp], NDArray[np.float64]]:
-    """The matrix of a parcel, and which of its columns are moved by how much."""
-    shape = rows.stop - rows.start, columns.stop - columns.start
+    design: Any, rows: slice, places: NDArray[np.int64], features: NDArray[np.int64]
+) -> tuple[Any, NDArray[np.int32], NDArray[np.intp], NDArray[np.float64]]:
+    """The matrix of a parcel, what its columns are there, and which of them are moved by how much."""
+    nothing = np.zeros(0, dtype=np.intp), np.zeros(0)
     if not isinstance(design, TiledColumns):
-        matrix = design.columns
-        matrix = matrix if shape == design.shape else _cut_out(matrix, rows, columns)
-        return matrix, np.zeros(0, dtype=np.intp), np.zeros(0)
+        begin, end = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+        if rows.stop - rows.start == design.shape[0] and 2 * len(places) >= end - begin:  # most of it is needed
+            return _columns_between(design.columns, begin, end), (places - begin).astype(np.int32), *nothing
+        return _cut_out(design.columns, rows, places), np.arange(len(places), dtype=np.int32), *nothing
     _, here, there = np.intersect1d(features, design.moved, return_indices=True)
     order = np.argsort(here)
-    return design.tiles, here[order], design.shifts[there[order]]
+    return design.tiles, np.zeros(0, dtype=np.int32), here[order], design.shifts[there[order]]
 
 
-def _cut_out(matrix: Any, rows: slice, columns: slice) -> Any:
-    is_sparse: bool = sp.issparse(matrix)
-    if is_sparse and rows.stop - rows.start == matrix.shape[0]:  # columns that lie side by side: no copy
-        pointers = matrix.indptr[columns.start : columns.stop + 1]
-        entries = slice(int(pointers[0]), int(pointers[-1]))
-        return make_columns(matrix.shape[0], np.diff(pointers), matrix.indices[entries], matrix.data[entries])
-    cut = matrix[rows, columns]
-    if not is_sparse:
-        return np.asfortranarray(cut)
-    counts = np.diff(cut.indptr)
-    cut.sort_indices()
-    return make_columns(cut.shape[0], counts, cut.indices.astype(np.int32, copy=False), cut.data)
+def _columns_between(matrix: Any, begin: int, end: int) -> Any:
+    """Without a copy."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, begin:end]
+    if (begin, end) == (0, matrix.shape[1]):
+        return matrix
+    pointers = matrix.indptr[begin : end + 1]
+    entries = slice(int(pointers[0]), int(pointers[-1]))
+    return make_columns(matrix.shape[0], np.diff(pointers), matrix.indices[entries], matrix.data[entries])
+
+
+def _cut_out(matrix: Any, rows: slice, places: NDArray[np.int64]) -> Any:
+    """A copy of some rows of some columns."""
+    if isinstance(matrix, np.ndarray):
+        return np.asfortranarray(matrix[rows, places])
+    chosen = gather(Team(1), matrix.shape[0], [(matrix, 0, places)])
+    if rows.stop - rows.start == matrix.shape[0]:
+        return chosen
+    every = np.unique(np.array([0, rows.start, rows.stop, matrix.shape[0]], dtype=np.int64))
+    return cut_rows(chosen, every)[int(np.searchsorted(every, rows.start))]

@@ -56,7 +56,7 @@ class TileSolver:
         self.shard, self.tol = shard, tol
         tile, penalty = shard.tile, shard.penalty
         self.weights, self.intercept = np.zeros(tile.n_features), 0.0
-        self.norms, self._entries = shard.norms_and_counts()
+        self.norms, self._entries = shard.norms, shard.entries
         self._has_l2 = shard.has_l2
         self._recut = Recut(shard.grid, tile, shard.row_cuts, shard.first_row, len(shard.rows), shard.team)
         self._recut.most_entries = shard.most_entries
@@ -133,6 +133,8 @@ class TileSolver:
         shard, before = self.shard, self.shard.penalty.l1
         if (l2 > 0) != self._has_l2:
             raise ValueError("l2 must stay 0, or above 0, along a path")
+        if alpha < shard.least_alpha * (1 - 1e-12):
+            raise ValueError(f"alpha={alpha:g} lies below the least that was announced, {shard.least_alpha:g}")
         shard.penalty.move_to(alpha, l2)
         self._slack += shard.penalty.l1 - before  # what is known of columns still holds
         self._forced, self._careful, self._effort = self._always, True, 1

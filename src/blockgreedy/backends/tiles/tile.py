@@ -1,4 +1,4 @@
-"""The tile of a rank: the rows of its row group × the columns of its column group, in pieces."""
+"""The tile of a rank: the rows of its row group × the relevant columns of its column group, in pieces."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.backends.tiles.local import Team, marked_products
+from blockgreedy.backends.tiles.local import Team, products_of
 from blockgreedy.backends.tiles.sparse_columns import as_csc, gather
-from blockgreedy.problem.passes import combine_some_columns, core_matrix, weighted_squares
+from blockgreedy.problem.passes import combine_some_columns, core_matrix
 
 Array = NDArray[np.float64]
 Features = NDArray[np.intp]
@@ -24,13 +24,15 @@ class Piece:
     """A part of the tile that is one matrix: canonical CSC or a Fortran-ordered array."""
 
     rows: slice  # of the row group
-    columns: slice  # of the column group
+    columns: slice  # of the tile's
+    numbers: NDArray[np.int32]  # what these columns are in the matrix, which may have others beside them
     matrix: Callable[[], Any]  # in memory, or mapped anew: nothing of it stays in memory after use
     announce: Callable[[], None] = lambda: None  # that it is used soon
 
-    @property
-    def width(self) -> int:
-        return int(self.columns.stop - self.columns.start)
+    def numbers_of(self, features: Features) -> tuple[Features, NDArray[np.int32]]:
+        """Which of these columns of the tile are here, and what they are in the matrix."""
+        here = np.flatnonzero((features >= self.columns.start) & (features < self.columns.stop))
+        return here, self.numbers[features[here] - self.columns.start]
 
 
 class Tile:
@@ -53,40 +55,27 @@ class Tile:
         for piece, after in zip_longest(used, used[1:]):
             if after is not None:
                 after.announce()
-            found, read = marked_products(piece.matrix(), theta[piece.rows], elsewhere[piece.columns], team)
-            total[piece.columns] += found
+            here = np.flatnonzero(elsewhere[piece.columns])
+            found, read = products_of(piece.matrix(), theta[piece.rows], piece.numbers[here], team)
+            total[here + piece.columns.start] += found
             self.nonzeros_touched += read
         if len(self._moved):
             total[self._moved] = np.where(due[self._moved], self._own.T @ theta, 0.0)
             self.nonzeros_touched += self._own.size
         return total
 
-    def squares_and_counts(self, n_threads: int) -> tuple[Array, Array]:
-        """‖x_j‖² of the rows here, and how many entries the columns have."""
-        squares, counts = np.zeros(self.n_features), np.zeros(self.n_features)
-        for piece in self._pieces:
-            matrix: Any = piece.matrix()
-            is_sparse: bool = sp.issparse(matrix)
-            squares[piece.columns] += weighted_squares(core_matrix(matrix), None, n_threads)
-            counts[piece.columns] += np.diff(matrix.indptr) if is_sparse else matrix.shape[0]
-        if len(self._moved):
-            squares[self._moved] = np.sum(np.square(self._own, dtype=np.float64), axis=0)
-            counts[self._moved] = self.n_rows
-        return squares, counts
-
     def take(self, features: Features, team: Team) -> Any:
         """A copy of these columns, as CSC."""
         moved = np.isin(features, self._moved)
         parts = []
         for piece in self._pieces:
-            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
-            if np.any(here):
-                numbers = np.where(here, features - piece.columns.start, -1).astype(np.int32)
-                matrix = piece.matrix()
-                if not sp.issparse(matrix):  # its columns alone, not all of them
-                    own = np.flatnonzero(here)
-                    matrix, numbers = as_csc(np.asfortranarray(matrix[:, numbers[own]])), np.full(len(here), -1)
-                    numbers[own] = np.arange(len(own))
+            here, own = piece.numbers_of(np.where(moved, -1, features))
+            if len(here):
+                numbers, matrix = np.full(len(features), -1, dtype=np.int32), piece.matrix()
+                if sp.issparse(matrix):
+                    numbers[here] = own
+                else:  # its columns alone, not all of them
+                    matrix, numbers[here] = as_csc(np.asfortranarray(matrix[:, own])), np.arange(len(own))
                 parts.append((matrix, piece.rows.start, numbers))
         if np.any(moved) or not parts:
             numbers = np.where(moved, np.searchsorted(self._moved, features), -1)
@@ -99,10 +88,9 @@ class Tile:
         """Σ values_k x_k over these columns, read where they are."""
         total, moved = np.zeros(self.n_rows), np.isin(features, self._moved)
         for piece in self._pieces:
-            here = (features >= piece.columns.start) & (features < piece.columns.stop) & ~moved
-            if np.any(here):
-                columns = core_matrix(piece.matrix())
-                total[piece.rows] += combine_some_columns(columns, features[here] - piece.columns.start, values[here])
+            here, numbers = piece.numbers_of(np.where(moved, -1, features))
+            if len(here):
+                total[piece.rows] += combine_some_columns(core_matrix(piece.matrix()), numbers, values[here])
         if np.any(moved):
             total += self._own[:, np.searchsorted(self._moved, features[moved])] @ values[moved]
         return total

@@ -22,6 +22,7 @@ class TileWorker:
         self.shard = shard
         self.solver = TileSolver(shard, tol)
         self.is_busy = False  # on rank 0, while other ranks may be waiting for it
+        self.found_dual = np.zeros(0)  # the whole of it, once it has come together
         self._by_feature = np.argsort(shard.features, kind="stable")  # columns may be stored in another order
 
     def together(self, name: str, *args: Any) -> Any:
@@ -78,7 +79,8 @@ class TileWorker:
 
     def dual(self) -> Array:
         """The dual point, in the order of the rows: on every rank."""
-        return np.concatenate(self.shard.grid.all.gather(self.solver.dual.theta, "result"))
+        self.found_dual = np.concatenate(self.shard.grid.all.gather(self.solver.dual.theta, "result"))
+        return self.found_dual
 
     def totals(self) -> Array:
         """Entries of X that all ranks have read, and how many ranks were told to stop."""
