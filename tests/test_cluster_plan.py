@@ -132,12 +132,12 @@ def test_a_store_is_planned_with_the_entries_of_its_columns(tmp_path):
 
 def test_calibration_measures_every_term_of_a_machine():
     work = expected_work(2000, 1000, 0.01)
-    found = calibrate(Size(2000, 1000, 50_000), work, 1).as_dict()
+    found = calibrate(Size(2000, 1000, 50_000), work, 1, 1).as_dict()
     default = Terms().as_dict()
     for name in ("gradient", "product", "copy", "cut", "row_of_step", "working", "call"):
         assert 0 < found[name] != default[name], name
     assert found["latency"] == default["latency"]
-    together = run_in_threads(2, lambda ranks: calibrate(Size(2000, 1000, 50_000), work, 1, ranks))
+    together = run_in_threads(2, lambda ranks: calibrate(Size(2000, 1000, 50_000), work, 1, 2, ranks))
     assert together[0] == together[1]
     assert together[0].local_latency > 0
 

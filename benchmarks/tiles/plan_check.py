@@ -47,16 +47,20 @@ class Measured:
     iterations: int = 0
     rounds: int = 0
     n_bytes: int = 0
+    relevant: int = 0
+    products_before: list[int] = field(default_factory=list)  # each iteration
     working_set: list[int] = field(default_factory=list)
     working_entries: list[int] = field(default_factory=list)
     read: int = 0  # entries, by gradients
     gradients: int = 0
     products: int = 0
 
-    def work(self, n_entries: int) -> Work:
+    def work(self, n_entries: int, n_features: int) -> Work:
+        share = np.diff(np.append(self.products_before, self.products)) / self.products
         return Work(
-            self.iterations, self.gradients, self.products, float(np.mean(self.working_set)),
-            float(np.mean(self.working_entries)) / n_entries, self.read / n_entries / self.gradients,
+            self.iterations, self.gradients, self.products, float(share @ self.working_set),
+            float(share @ self.working_entries) / n_entries, self.read / n_entries / self.gradients,
+            self.relevant / n_features,
         )  # fmt: skip
 
 
@@ -80,6 +84,7 @@ def fit(ranks: Communicator, problem: bg.Problem, grid: tuple[int, int], tol: fl
 
     def noted(places: Any) -> Any:
         columns, facts = chosen(places)
+        found.products_before.append(solver.n_products)
         found.working_set.append(len(places))
         found.working_entries.append(int(np.sum(facts.entries)))
         return columns, facts
@@ -94,6 +99,7 @@ def fit(ranks: Communicator, problem: bg.Problem, grid: tuple[int, int], tol: fl
     found.seconds = float(ranks.reduce(np.array([time.perf_counter() - began]), "max")[0])
     found.read = int(ranks.reduce(np.array([float(read)]))[0])
     found.iterations, found.products = solver.n_iter, solver.n_products
+    found.relevant = int(shard.over_columns(shard.tile.n_features)[0])
     found.rounds, found.n_bytes = shard.grid.traffic.n_rounds, shard.grid.traffic.n_bytes
     return found
 
@@ -125,8 +131,8 @@ def compare(ranks: Communicator, options: argparse.Namespace) -> None:
     size = Size(*X.shape, X.nnz, X.dtype.itemsize, np.diff(X.indptr).astype(np.int64))
     machines = Machines(1, options.cores or ranks.size, 10.0, ranks.size)
     usual = expected_work(X.shape[0], X.shape[1], options.ratio)
-    known = fit(ranks, problem, (1, ranks.size), 1e-4).work(X.nnz)
-    terms, usual_terms = calibrate(size, known, 1, ranks), calibrate(size, usual, 1, ranks)
+    known = fit(ranks, problem, (1, ranks.size), 1e-4).work(X.nnz, X.shape[1])
+    terms, usual_terms = (calibrate(size, work, 1, ranks.size, ranks) for work in (known, usual))
     if ranks.rank == 0:
         print(f"{options.set}, {X.shape[0]:,} × {X.shape[1]:,}, {X.nnz:,} entries, alpha_max·{options.ratio:g}")
         print(", ".join(f"{name} {value:.3g}" for name, value in asdict(terms).items()))
@@ -136,7 +142,7 @@ def compare(ranks: Communicator, options: argparse.Namespace) -> None:
         grid = n_rows, ranks.size // n_rows
         fits = [fit(ranks, problem, grid, 1e-4) for _ in range(options.repeats)]
         best = min(fits, key=lambda found: found.seconds)
-        plan = plan_grid(grid, size, machines, terms, best.work(X.nnz))
+        plan = plan_grid(grid, size, machines, terms, best.work(X.nnz, X.shape[1]))
         blind = plan_grid(grid, size, machines, usual_terms, usual)
         if ranks.rank == 0:
             print(

@@ -5,10 +5,10 @@
 
 KDDA-shaped data (``--scale 1``: 8.4M × 20M, 305M entries), logistic loss with intercept, to a proven 1e-4. The data
 are made once and kept in DIR (a temporary one by default): as arrays, which the default solver loads, and as a store
-of CORES row groups, whose tiles ranks map into memory. Every split is processes of their own (``mpirun -n R``, with cores/R
-threads each) that fit once to warm up and then on the clock, from Problem to Solution; reading is over by then. The
-splits take turns, and the median counts. Iterations and entries read do not depend on the machine. CPU seconds are
-those of all ranks, which are busy while they wait.
+of CORES row groups, whose tiles ranks map into memory. Every split is processes of their own (``mpirun -n R``, with
+cores/R threads each) that fit once to warm up and then on the clock, from Problem to Solution; reading is over by
+then. The splits take turns, and the median counts. Iterations and entries read do not depend on the machine. CPU
+seconds are those of all ranks, which are busy while they wait.
 """
 
 from __future__ import annotations

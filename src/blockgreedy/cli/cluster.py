@@ -60,6 +60,10 @@ class PlanOptions:
         None, "--products", "Products of the quadratic models in all (default: what is usual)."
     )
     working_set: int | None = _of_fit(None, "--working-set", "Columns of the working set (default: what is usual).")
+    relevant: float | None = _of_fit(
+        None, "--relevant", "Part of the columns that can have a weight (default: what is usual; 0.001 where most "
+        "columns have a few entries)."
+    )  # fmt: skip
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a table.")
 
 
@@ -114,7 +118,7 @@ def _data(options: PlanOptions) -> Any:
 
 def _asked(options: PlanOptions) -> dict[str, Any]:
     names = ("machines", "cores", "gbit", "ranks_per_machine", "memory", "alpha_ratio", "iterations", "products")
-    return {name: getattr(options, name) for name in (*names, "working_set")}
+    return {name: getattr(options, name) for name in (*names, "working_set", "relevant")}
 
 
 def _ranks() -> Ranks | None:
@@ -167,7 +171,8 @@ def _show(console: Console, found: ClusterPlan, options: PlanOptions) -> None:
     console.print(
         f"Assumed at alpha_max × {options.alpha_ratio:g}: {work.iterations:.0f} iterations, {work.gradients:.0f} "
         f"gradients of {100 * work.due:.0f} % of the entries, {work.products:.0f} products, working sets of "
-        f"{work.working_set:,.0f} columns with {100 * work.working_entries:.0f} % of the entries. Speeds: "
+        f"{work.working_set:,.0f} columns with {100 * work.working_entries:.0f} % of the entries, "
+        f"{100 * work.relevant:.2g} % of the columns relevant. Speeds: "
         f"{'measured here' if options.calibrate else 'of an ordinary server; --calibrate measures this one'}.",
         style="dim",
         soft_wrap=True,

@@ -44,6 +44,13 @@ def size_of(data: Any) -> Size:
     return Size(n, p, n_entries)
 
 
+def _share(name: str, value: float) -> float:
+    found = above_zero(name, value)
+    if found > 1:
+        raise ValueError(f"{name}={shown(value)} must be above 0 and at most 1")
+    return found
+
+
 def plan_cluster(
     data: Any,
     *,
@@ -56,6 +63,7 @@ def plan_cluster(
     iterations: float | None = None,
     products: float | None = None,
     working_set: int | None = None,
+    relevant: float | None = None,
     terms: Terms | Ranks | Literal["calibrate"] | None = None,
 ) -> ClusterPlan:
     """Predict memory, messages and seconds of a fit on every grid of a cluster's ranks.
@@ -74,9 +82,10 @@ def plan_cluster(
         Of a machine, such as "64G": grids that need more are not chosen.
     alpha_ratio : float
         alpha / alpha_max: the smaller, the larger the model and the longer the fit.
-    iterations, products, working_set : optional
+    iterations, products, working_set, relevant : optional
         What is known of such fits: outer iterations, products of the quadratic models in all, columns of the working
-        set (default: what was usual at this alpha_ratio on the data sets that were measured).
+        set, the part of all columns that can have a weight (default: what was usual at this alpha_ratio on the data
+        sets that were measured). Of wide data whose columns have few entries ``relevant`` is far smaller.
     terms : Terms, Ranks or "calibrate", optional
         What parts of the work take on one core, and messages (default: those of an ordinary server). "calibrate"
         measures this machine, in some 10 seconds; ``Ranks``, in all processes of a communicator, also its messages.
@@ -95,18 +104,18 @@ def plan_cluster(
         whole("ranks_per_machine", ranks_per_machine, 1),
         None if memory is None else bytes_of("memory", memory),
     )
-    if not 0 < alpha_ratio <= 1:
-        raise ValueError(f"alpha_ratio={shown(alpha_ratio)} must be above 0 and at most 1")
+    alpha_ratio = _share("alpha_ratio", alpha_ratio)
     known = {
         "iterations": None if iterations is None else above_zero("iterations", iterations),
         "products": None if products is None else above_zero("products", products),
+        "relevant": None if relevant is None else _share("relevant", relevant),
         "working_set": None if working_set is None else float(whole("working_set", working_set, 1, size.n_features)),
     }
     work = expected_work(size.n_samples, size.n_features, alpha_ratio, **known)
     if terms == "calibrate":
-        terms = calibrate(size, work, resolve_threads(None))
+        terms = calibrate(size, work, resolve_threads(None), cluster.n_ranks)
     elif isinstance(terms, Ranks):
-        terms = calibrate(size, work, 1, terms.communicator, terms.are_near)
+        terms = calibrate(size, work, 1, cluster.n_ranks, terms.communicator, terms.are_near)
     elif not isinstance(terms, Terms | None):
         raise TypeError(f"terms={shown(terms)} must be Terms, Ranks or 'calibrate'")
     return plan_grids(size, cluster, Terms() if terms is None else terms, work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,14 +34,14 @@ _RATIO, _STEPS, _REPEATS = 0.01, 4, 3
 
 
 def _seconds(work: Callable[[], Any], times: int = 5) -> float:
-    """The least, after once in vain: memory is fresh then, and what else the machine does is not what is planned."""
+    """The median, after once in vain: memory is fresh then."""
     work()
     found = []
     for _ in range(times):
         began = time.perf_counter()
         work()
         found.append(time.perf_counter() - began)
-    return min(found)
+    return statistics.median(found)
 
 
 def _columns(n: int, p: int, n_entries: int) -> Any:
@@ -63,8 +64,10 @@ def _shard(n: int, p: int, n_entries: int, n_threads: int) -> Shard:
     y = np.where(margins > np.median(margins), 1.0, -1.0)
     problem = Problem(X, y, loss="logistic", alpha=1.0, fit_intercept=True)
     problem = problem.with_alpha(_RATIO * problem.alpha_max)
-    scaling = problem.scaling
-    return shard_of(scaling.inner, scaling.null_in(problem.null_model), Grid(Alone(), 1, 1), n_threads)
+    scaling, every = problem.scaling, 0.0  # columns are relevant at this alpha
+    return shard_of(
+        scaling.inner, scaling.null_in(problem.null_model), Grid(Alone(), 1, 1), n_threads, least_alpha=every
+    )
 
 
 def _started(shard: Shard) -> TileSolver:
@@ -99,12 +102,12 @@ def _of_tiles(size: Size, n_threads: int) -> dict[str, float]:
     return {"gradient": gradient, "row_of_step": _seconds(step) / n * n_threads}
 
 
-def _of_working_sets(size: Size, work: Work, n_threads: int) -> dict[str, float]:
-    """Copies of columns, and products: these are fast where columns are long, as they are in most working sets."""
-    n = _scaled(size)[0]
+def _of_working_sets(size: Size, work: Work, n_threads: int, n_ranks: int) -> dict[str, float]:
+    """Copies of columns, and products: these are fast where columns are long, and where they stay in the cache."""
+    n = max(100, min(size.n_samples // n_ranks, _MOST_ROWS))
     density = min(0.5, work.working_entries * size.n_entries / (work.working_set * size.n_samples))
     each = max(1.0, density * n)
-    p = max(10, min(round(work.working_set), round(_MOST_ENTRIES / 2 / each)))
+    p = max(10, min(round(work.working_set), round(_MOST_ENTRIES / each)))
     shard = _shard(n, p, round(p * each), n_threads)
     tile, own = shard.tile, np.arange(p)
     chosen, at = tile.take(own, shard.team), cuts(n, 2)
@@ -182,14 +185,15 @@ def _of_messages(ranks: Communicator) -> tuple[float, float]:
 
 
 def calibrate(
-    size: Size, work: Work, n_threads: int, ranks: Communicator | None = None, is_local: bool = True
+    size: Size, work: Work, n_threads: int, n_ranks: int, ranks: Communicator | None = None, is_local: bool = True
 ) -> Terms:
     """Measures this machine, and where there are ranks what messages among them take: all of them call this.
 
-    ``is_local``: whether these ranks are on one machine. All ranks get the terms of the slowest.
+    ``n_ranks``: of the fit that is planned. ``is_local``: whether ``ranks`` are on one machine. All of them get the
+    terms of the slowest.
     """
     ranks = Alone() if ranks is None else ranks
-    terms = replace(Terms(), **_of_tiles(size, n_threads), **_of_working_sets(size, work, n_threads))
+    terms = replace(Terms(), **_of_tiles(size, n_threads), **_of_working_sets(size, work, n_threads, n_ranks))
     terms = replace(terms, **dict(zip(("working", "call"), _of_models(), strict=True)))
     terms = replace(terms, row=_of_vectors(_TALL, terms), column=_of_vectors(_WIDE, terms))
     names = [*Terms.__dataclass_fields__]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def stored_pieces(tiles: TiledDesign, rows: slice, places: NDArray[np.int64], te
     at = np.searchsorted(places, tiles.column_cuts).tolist()
     for r, (top, bottom) in enumerate(zip(tiles.row_cuts[:-1].tolist(), tiles.row_cuts[1:].tolist(), strict=True)):
         first, last = max(top, rows.start), min(bottom, rows.stop)
-        for c, (begin, end) in enumerate(zip(at[:-1], at[1:], strict=True)):
+        for c, (begin, end) in enumerate(pairwise(at)):
             if first >= last or begin == end:
                 continue
             numbers = (places[begin:end] - tiles.column_cuts[c]).astype(np.int32)

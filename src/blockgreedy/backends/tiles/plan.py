@@ -152,7 +152,7 @@ def _memory(grid: tuple[int, int], size: Size, work: Work) -> dict[str, float]:
     return {
         "process": tuning.BASE_BYTES,
         "tile": own_entries * entry + _REAL * (p / columns + 1),
-        "columns": tuning.NUMBERS_PER_COLUMN * _REAL * p / columns,
+        "columns": tuning.NUMBERS_PER_COLUMN * _REAL * work.relevant * p / columns,
         "rows": _REAL * (tuning.NUMBERS_PER_ROW * n / (rows * columns) + _GROUP_ROW_VECTORS * n / rows),
         "whole": _REAL * _WHOLE_ROW_VECTORS * n,
         "working set": kept * entry + scaled * _SCALED + 30 * _REAL * work.working_set,
@@ -167,7 +167,8 @@ def plan_grid(grid: tuple[int, int], size: Size, machines: Machines, terms: Term
     everyone = _Messages(plan, machines, terms, n_ranks, 1)
     beside = _Messages(plan, machines, terms, columns, 1)
     above = _Messages(plan, machines, terms, rows, columns)
-    n_own, n_group, p_own = size.n_samples / n_ranks, size.n_samples / rows, size.n_features / columns
+    n_own, n_group = size.n_samples / n_ranks, size.n_samples / rows
+    p_own = work.relevant * size.n_features / columns
     own_entries = size.n_entries * size.largest_part(columns) / rows
     working_entries, w = work.working_entries * size.n_entries / n_ranks, work.working_set
     entry, slow = _INDEX + size.value_bytes, machines.crowding
@@ -206,10 +207,11 @@ def plan_grid(grid: tuple[int, int], size: Size, machines: Machines, terms: Term
         plan.spend("working set", copied * terms.cut * slow)
         beside.send("working set", 1, 0, copied * entry * (columns - 1) / columns)
 
-    plan.spend("set-up", entries(own_entries, terms.gradient, entry))  # lengths of columns
-    above.reduce("set-up", 1, _REAL * p_own)
+    # what is known of a store's columns, divided among the ranks, and which of them are relevant
+    plan.spend("set-up", slow * terms.column * size.n_features / n_ranks)
+    everyone.gather("set-up", 1, 3 * _REAL * work.relevant * size.n_features)
     beside.reduce("set-up", 2, _REAL * n_group)  # predictions, at the start and in the check
-    gradients("set-up", 1, 1.0)  # the check: the dual point against all columns
+    gradients("set-up", 1, work.due)  # the check: the dual point against all columns
     plan.spend("set-up", entries(working_entries, terms.copy, 2 * entry))
     plan.spend("set-up", 3 * slow * terms.row * n_own)
     everyone.gather("set-up", 1, _REAL * size.n_samples)  # the dual point, whole

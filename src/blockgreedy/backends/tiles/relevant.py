@@ -1,8 +1,8 @@
 """Which columns can have a weight at all, and their lengths: the others are left out from the start.
 
 A dual point lies in the domain of the loss, so that |θ_i| ≤ ω_i·b where derivatives of the loss are at most b. Then
-|x_j·θ| ≤ b·max ω·‖x_j‖·√(entries of x_j), by Cauchy and Schwarz, and a column for which this is below its threshold has
-the weight 0 and keeps its inequality, whatever the point. Of wide data most columns are of this kind.
+|x_j·θ| ≤ b·max ω·‖x_j‖·√(entries of x_j), by Cauchy and Schwarz, and a column for which this is below its threshold
+has the weight 0 and keeps its inequality, whatever the point. Of wide data most columns are of this kind.
 """
 
 from __future__ import annotations
