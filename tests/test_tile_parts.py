@@ -75,7 +75,9 @@ def test_the_core_refuses_columns_that_are_not_there():
     with pytest.raises(ValueError, match="places"):
         _core.WorkingColumns([matrix], np.array([0, 3], dtype=np.int32), team)
     with pytest.raises(ValueError, match="columns"):
-        _core.gather_columns(team, [matrix], [0], [np.array([7], dtype=np.int32)])
+        _core.gather_columns(team, [matrix], [0], [0], [5], [np.array([7], dtype=np.int32)])
+    with pytest.raises(ValueError, match="rows"):
+        _core.gather_columns(team, [matrix], [0], [2], [6], [np.array([1], dtype=np.int32)])
     working = _core.WorkingColumns([matrix], np.array([0, 1], dtype=np.int32), team)
     with pytest.raises(ValueError, match="wanted"):
         working.gram_product(np.ones(1), np.array([1], dtype=np.int32))
@@ -117,7 +119,7 @@ def test_columns_are_gathered_cut_and_sent():
     whole = np.vstack([top.toarray(), bottom.toarray()])[:, wanted]
     assert np.array_equal(found.toarray(), whole)
     assert found.indices.dtype == np.int32
-    pieces = cut_rows(found, np.array([0, 4, 4, 11]))
+    pieces = cut_rows(team, found, np.array([0, 4, 4, 11]))
     assert [piece.shape[0] for piece in pieces] == [4, 0, 7]
     assert np.array_equal(np.vstack([piece.toarray() for piece in pieces]), whole)
     again = unpacked(packed(found), 11, found.dtype)
@@ -135,7 +137,7 @@ def test_keys_tell_columns_apart_and_add_up_over_rows():
     assert np.array_equal(keys[:30], keys[30:60])
     assert not np.any((keys[:30] == keys[60:])[filled])
     assert len(np.unique(keys[:30][filled])) == np.count_nonzero(filled)
-    upper, lower = cut_rows(twice, np.array([0, 25, 60]))
+    upper, lower = cut_rows(_core.Team(1), twice, np.array([0, 25, 60]))
     assert np.array_equal(column_keys(upper, 0) + column_keys(lower, 25), keys)
 
 

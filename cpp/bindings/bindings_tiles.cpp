@@ -149,6 +149,7 @@ using Three = std::tuple<nb::object, nb::object, nb::object>;
 
 template <class T>
 Three gathered(PyTeam& team, const std::vector<nb::object>& matrices, const std::vector<std::int32_t>& first_rows,
+               const std::vector<std::int32_t>& begins, const std::vector<std::int32_t>& ends,
                const std::vector<Vector<std::int32_t>>& columns) {
   const std::vector<CscView<T>> views = views_of<T>(matrices);
   const std::size_t n_wanted = columns.front().size();
@@ -158,7 +159,9 @@ Three gathered(PyTeam& team, const std::vector<nb::object>& matrices, const std:
     for (std::size_t j = 0; j < n_wanted; ++j) {
       if (columns[k].data()[j] >= views[k].n_cols) throw std::invalid_argument("columns must be those of matrices");
     }
-    parts.push_back({views[k], first_rows[k], columns[k].data()});
+    if (begins[k] < 0 || begins[k] > ends[k] || ends[k] > views[k].n_rows)
+      throw std::invalid_argument("begins and ends must be rows of matrices");
+    parts.push_back({views[k], first_rows[k], begins[k], ends[k], columns[k].data()});
   }
   GatheredColumns<T> found;
   {
@@ -170,11 +173,15 @@ Three gathered(PyTeam& team, const std::vector<nb::object>& matrices, const std:
 }
 
 Three gather(PyTeam& team, std::vector<nb::object> matrices, std::vector<std::int32_t> first_rows,
+             std::vector<std::int32_t> begins, std::vector<std::int32_t> ends,
              std::vector<Vector<std::int32_t>> columns) {
-  check_size("first_rows", first_rows.size(), static_cast<std::int64_t>(matrices.size()));
-  check_size("columns", columns.size(), static_cast<std::int64_t>(matrices.size()));
-  return is_float(matrices) ? gathered<float>(team, matrices, first_rows, columns)
-                            : gathered<double>(team, matrices, first_rows, columns);
+  const auto n = static_cast<std::int64_t>(matrices.size());
+  check_size("first_rows", first_rows.size(), n);
+  check_size("begins", begins.size(), n);
+  check_size("ends", ends.size(), n);
+  check_size("columns", columns.size(), n);
+  return is_float(matrices) ? gathered<float>(team, matrices, first_rows, begins, ends, columns)
+                            : gathered<double>(team, matrices, first_rows, begins, ends, columns);
 }
 
 Given<std::uint64_t> column_keys(const PyMatrix& matrix, std::int64_t first_row) {
@@ -209,8 +216,7 @@ std::int64_t products_of(PyTeam& team, const PyMatrix& matrix, Vector<double> r,
                                       [&](std::size_t k) { return view.count(columns.data()[k]) + 1; });
         team.team.for_work(n_column_parts, work, [&](std::int64_t part) {
           const auto count = static_cast<std::int64_t>(cuts[part + 1] - cuts[part]);
-          if (count > 0)
-            column_dots(view, columns.data() + cuts[part], 0, count, r.data(), out.data() + cuts[part]);
+          if (count > 0) column_dots(view, columns.data() + cuts[part], 0, count, r.data(), out.data() + cuts[part]);
         });
         return work;
       },
@@ -233,9 +239,9 @@ void bind_tiles(nb::module_& m) {
         "margin"_a, "flat"_a, "theta"_a, "root"_a, "Fills theta and root; returns the loss.");
   m.def("losses_along", &losses_along, "team"_a, "y"_a, "weights"_a, "loss"_a, "delta"_a, "predictions"_a,
         "direction"_a, "steps"_a);
-  m.def("gather_columns", &gather, "team"_a, "matrices"_a, "first_rows"_a, "columns"_a,
-        "(indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or "
-        "-1.");
+  m.def("gather_columns", &gather, "team"_a, "matrices"_a, "first_rows"_a, "begins"_a, "ends"_a, "columns"_a,
+        "(indptr, indices, data) of columns whose rows lie in several matrices, of which rows begin … end - 1 are "
+        "taken; columns: their numbers in each, or -1.");
   m.def("column_keys", &column_keys, "matrix"_a, "first_row"_a, "A hash of each column, which adds up over rows.");
   m.def("products_of", &products_of, "team"_a, "matrix"_a, "r"_a, "columns"_a.noconvert(), "out"_a.noconvert(),
         "Fills out with x_j·r of these columns; returns the number of entries read.");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/threads.hpp"
@@ -14,8 +15,19 @@ namespace blockgreedy {
 template <class T>
 struct ColumnPart {
   CscView<T> matrix;
-  std::int32_t first_row;       // of the matrix, in the rows of the result
+  std::int32_t first_row;       // where its rows begin in the result
+  std::int32_t begin, end;      // rows of the matrix that are taken
   const std::int32_t* columns;  // for each wanted column its number here, −1 where it has no entries
+
+  // The entries of wanted column k in these rows: where they begin, and how many they are.
+  std::pair<std::int64_t, std::int64_t> entries(std::int64_t k) const {
+    if (columns[k] < 0) return {0, 0};
+    const std::int32_t* first = matrix.indices + matrix.start(columns[k]);
+    const std::int32_t* last = first + matrix.count(columns[k]);
+    if (begin > 0) first = std::lower_bound(first, last, begin);
+    if (end < matrix.n_rows) last = std::lower_bound(first, last, end);
+    return {first - matrix.indices, last - first};
+  }
 };
 
 template <class T>
@@ -32,7 +44,7 @@ GatheredColumns<T> gather_columns(const std::vector<ColumnPart<T>>& parts, std::
   out.indptr.resize(n_wanted + 1);
   for (std::int64_t k = 0; k < n_wanted; ++k) {
     std::int64_t count = 0;
-    for (const ColumnPart<T>& part : parts) count += part.columns[k] < 0 ? 0 : part.matrix.count(part.columns[k]);
+    for (const ColumnPart<T>& part : parts) count += part.entries(k).second;
     out.indptr[k + 1] = out.indptr[k] + count;
   }
   const std::int64_t total = out.indptr[n_wanted],
@@ -43,10 +55,10 @@ GatheredColumns<T> gather_columns(const std::vector<ColumnPart<T>>& parts, std::
     for (std::int64_t k = n_wanted * run / n_runs; k < n_wanted * (run + 1) / n_runs; ++k) {
       std::int64_t to = out.indptr[k];
       for (const ColumnPart<T>& part : parts) {
-        if (part.columns[k] < 0) continue;
-        const std::int64_t from = part.matrix.start(part.columns[k]), n = part.matrix.count(part.columns[k]);
+        const auto [from, n] = part.entries(k);
+        const std::int32_t shift = part.first_row - part.begin;
         std::copy_n(part.matrix.data + from, n, out.data.begin() + to);
-        for (std::int64_t i = 0; i < n; ++i) out.indices[to + i] = part.matrix.indices[from + i] + part.first_row;
+        for (std::int64_t i = 0; i < n; ++i) out.indices[to + i] = part.matrix.indices[from + i] + shift;
         to += n;
       }
     }

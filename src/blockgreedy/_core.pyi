@@ -364,9 +364,9 @@ def evaluate_rows(team: Team, y: Annotated[NDArray[numpy.float64], dict(shape=(N
 
 def losses_along(team: Team, y: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], loss: int, delta: float, predictions: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], direction: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], steps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]: ...
 
-def gather_columns(team: Team, matrices: Sequence[object], first_rows: Sequence[int], columns: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> tuple[object, object, object]:
+def gather_columns(team: Team, matrices: Sequence[object], first_rows: Sequence[int], begins: Sequence[int], ends: Sequence[int], columns: Sequence[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]]) -> tuple[object, object, object]:
     """
-    (indptr, indices, data) of columns whose rows lie in several matrices; columns: their numbers in each, or -1.
+    (indptr, indices, data) of columns whose rows lie in several matrices, of which rows begin … end - 1 are taken; columns: their numbers in each, or -1.
     """
 
 def column_keys(matrix: Matrix, first_row: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:

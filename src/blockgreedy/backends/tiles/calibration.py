@@ -113,7 +113,7 @@ def _of_working_sets(size: Size, work: Work, n_threads: int, n_ranks: int) -> di
     chosen, at = tile.take(own, shard.team), cuts(n, 2)
 
     def cut() -> None:
-        for piece, n_rows in zip(cut_rows(chosen, at), np.diff(at), strict=True):
+        for piece, n_rows in zip(cut_rows(shard.team, chosen, at), np.diff(at), strict=True):
             unpacked(packed(piece), int(n_rows), chosen.dtype)
 
     ones, nothing = np.ones(p), np.zeros(p, np.uint64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+
+class Part(NamedTuple):
+    """Some rows of columns that are gathered from several matrices."""
+
+    matrix: Any  # CSC
+    first_row: int  # where its rows begin in the result
+    rows: tuple[int, int]  # of the matrix: the first, and the one after the last
+    columns: NDArray[Any]  # the numbers that the columns have in it, −1 where they have no entries
+
+
 Team = _core.Team  # threads that live as long as the object
 WorkingColumns = _core.WorkingColumns
 
@@ -25,13 +35,16 @@ def working_columns(matrices: Sequence[Any], places: NDArray[np.int32], team: Te
     return WorkingColumns([core_matrix(matrix) for matrix in matrices], np.ascontiguousarray(places).ravel(), team)
 
 
-def gathered(
-    parts: Sequence[tuple[Any, int, NDArray[Any]]], team: Team
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+def gathered(parts: Sequence[Part], team: Team) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """indptr, indices and data of columns whose rows lie in several matrices: see ``sparse_columns.gather``."""
-    matrices = [core_matrix(part[0]) for part in parts]
-    numbers = [np.ascontiguousarray(part[2], dtype=np.int32) for part in parts]
-    found: Any = _core.gather_columns(team, matrices, [int(part[1]) for part in parts], numbers)
+    found: Any = _core.gather_columns(
+        team,
+        [core_matrix(part.matrix) for part in parts],
+        [part.first_row for part in parts],
+        [part.rows[0] for part in parts],
+        [part.rows[1] for part in parts],
+        [np.ascontiguousarray(part.columns, dtype=np.int32) for part in parts],
+    )
     indptr, indices, data = found
     return indptr, indices, data
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from blockgreedy.backends.tiles.sparse_columns import cut_rows, gather
+from blockgreedy.backends.tiles.sparse_columns import some_rows
 from blockgreedy.backends.tiles.tile import Piece
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def stored_pieces(tiles: TiledDesign, rows: slice, places: NDArray[np.int64], te
             numbers = (places[begin:end] - tiles.column_cuts[c]).astype(np.int32)
             matrix = partial(tiles.tile, r, c)
             if (first, last) != (top, bottom):  # a copy of some rows: made once
-                matrix = partial(_same, _copied(tiles.tile(r, c), numbers, (first - top, last - top), team))
+                matrix = partial(_same, some_rows(team, tiles.tile(r, c), first - top, last - top, numbers))
                 numbers = np.arange(end - begin, dtype=np.int32)
             within = slice(first - rows.start, last - rows.start)
             pieces.append(Piece(within, slice(begin, end), numbers, matrix, partial(tiles.will_need, r, c)))
@@ -38,9 +38,3 @@ def stored_pieces(tiles: TiledDesign, rows: slice, places: NDArray[np.int64], te
 
 def _same(matrix: Any) -> Any:
     return matrix
-
-
-def _copied(tile: Any, columns: NDArray[np.int32], rows: tuple[int, int], team: Team) -> Any:
-    every = np.unique(np.array([0, *rows, tile.shape[0]], dtype=np.int64))
-    parts = cut_rows(gather(team, tile.shape[0], [(tile, 0, columns)]), every)
-    return parts[int(np.searchsorted(every, rows[0]))]

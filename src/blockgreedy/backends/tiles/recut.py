@@ -138,12 +138,11 @@ class Recut:
         travel = np.flatnonzero(np.isin(own, aliases, invert=True))
         if len(travel) < len(own):
             columns = gather(self._team, columns.shape[0], [(columns, 0, travel.astype(np.int32))])
-        sent = [packed(piece) for piece in cut_rows(columns, self._row_cuts)] if len(self._row_cuts) > 2 else None
-        found = (
-            [columns]
-            if sent is None
-            else [unpacked(part, self._n_rows, columns.dtype) for part in self._grid.beside.exchange(sent, "columns")]
-        )
+        found = [columns]
+        if len(self._row_cuts) > 2:
+            sent = [packed(piece) for piece in cut_rows(self._team, columns, self._row_cuts)]
+            came = self._grid.beside.exchange(sent, "columns")
+            found = [unpacked(part, self._n_rows, columns.dtype) for part in came]
         for matrix in found:
             numbers = np.arange(matrix.shape[1], dtype=np.int32)
             own_places = np.stack([np.full(len(numbers), len(self._matrices), dtype=np.int32), numbers], axis=1)

@@ -14,7 +14,7 @@ from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.backends.tiles.relevant import RelevantColumns, relevant_columns
 from blockgreedy.backends.tiles.shard import OwnPenalty, Shard
-from blockgreedy.backends.tiles.sparse_columns import cut_rows, gather, make_columns
+from blockgreedy.backends.tiles.sparse_columns import make_columns, some_rows
 from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
@@ -171,8 +171,4 @@ def _cut_out(matrix: Any, rows: slice, places: NDArray[np.int64]) -> Any:
     """A copy of some rows of some columns."""
     if isinstance(matrix, np.ndarray):
         return np.asfortranarray(matrix[rows, places])
-    chosen = gather(Team(1), matrix.shape[0], [(matrix, 0, places)])
-    if rows.stop - rows.start == matrix.shape[0]:
-        return chosen
-    every = np.unique(np.array([0, rows.start, rows.stop, matrix.shape[0]], dtype=np.int64))
-    return cut_rows(chosen, every)[int(np.searchsorted(every, rows.start))]
+    return some_rows(Team(1), matrix, rows.start, rows.stop, places)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from blockgreedy.backends.tiles.local import Team, gathered
+from blockgreedy.backends.tiles.local import Part, Team, gathered
 from blockgreedy.problem.columns import assemble
 
 
@@ -42,32 +43,25 @@ def gather(team: Team, n_rows: int, parts: Sequence[tuple[Any, int, NDArray[Any]
     Each part is a CSC matrix, where its rows begin, and the numbers that the columns have in it, −1 where they have
     none; parts that share columns come in the order of their rows.
     """
+    return _gathered(team, n_rows, [Part(matrix, at, (0, matrix.shape[0]), columns) for matrix, at, columns in parts])
+
+
+def _gathered(team: Team, n_rows: int, parts: Sequence[Part]) -> Any:
     indptr, indices, data = gathered(parts, team)
     return assemble(sp.csc_array, data, indices, indptr, (n_rows, len(indptr) - 1))
 
 
-def cut_rows(columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
-    """A CSC matrix with sorted rows, cut between rows; the first cut is 0, the last one its number of rows."""
+def some_rows(team: Team, matrix: Any, begin: int, end: int, columns: NDArray[Any] | None = None) -> Any:
+    """A copy of a run of rows of these columns (None: of all)."""
+    chosen = np.arange(matrix.shape[1]) if columns is None else columns
+    return _gathered(team, end - begin, [Part(matrix, 0, (begin, end), chosen)])
+
+
+def cut_rows(team: Team, columns: Any, cuts: NDArray[np.int64]) -> list[Any]:
+    """A CSC matrix, cut between rows; the first cut is 0, the last one its number of rows."""
     if len(cuts) == 2:
         return [columns]
-    n_columns, n_parts = columns.shape[1], len(cuts) - 1
-    # a table of all rows: their numbers ascend in every column, so that it is read in order
-    part_of_row = np.repeat(np.arange(n_parts, dtype=np.uint8 if n_parts <= 256 else np.int32), np.diff(cuts))
-    part_of = part_of_row[columns.indices]
-    # runs of entries of one column and part: few, where numbers as large as all entries would take long to come by
-    is_first = np.ones(len(part_of), dtype=np.bool_)
-    is_first[1:] = part_of[1:] != part_of[:-1]
-    is_first[columns.indptr[:-1][np.diff(columns.indptr) > 0]] = True
-    starts = np.flatnonzero(is_first)
-    places = (np.searchsorted(columns.indptr, starts, side="right") - 1) * n_parts + part_of[starts]
-    lengths = np.diff(np.append(starts, len(part_of)))
-    counts = np.bincount(places, lengths, minlength=n_parts * n_columns).astype(np.int64)
-    pieces = []
-    for k, own in enumerate(counts.reshape(n_columns, n_parts).T):
-        mine = part_of == k
-        indices = columns.indices[mine] - np.int32(cuts[k])
-        pieces.append(make_columns(int(cuts[k + 1] - cuts[k]), own, indices, columns.data[mine]))
-    return pieces
+    return [some_rows(team, columns, begin, end) for begin, end in pairwise(cuts.tolist())]
 
 
 def packed(columns: Any) -> NDArray[np.uint8]:
