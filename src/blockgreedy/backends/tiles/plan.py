@@ -23,6 +23,7 @@ _WHOLE_ROW_VECTORS = 3  # y, and the dual point that the fit returns, are whole 
 _ROUNDS_OF_ALL, _ROUNDS_BESIDE, _ROUNDS_ABOVE = 3, 1, 1
 _WAITS_OF_LOOP = 3  # that are not the solver's: the loop's commands and counters
 _ROUNDS_OF_PROOF = 5  # the dual point is moved onto the intercept's equality, scaled and judged
+_UNEVEN = 1.1  # ranks that do the same work do not end at the same moment: every product waits for the slowest
 _PASSES_OF_STEP = 2  # over the working set's entries, in units of a product: the diagonal, predictions along the step
 
 
@@ -197,7 +198,8 @@ def plan_grid(grid: tuple[int, int], size: Size, machines: Machines, terms: Term
     everyone.reduce("messages of steps", work.iterations, 2 * _REAL * w)
 
     passes = work.products * work.wanted + _PASSES_OF_STEP * work.iterations
-    plan.spend("products", passes * entries(working_entries, terms.product, 2 * (_INDEX + _SCALED)))
+    uneven = _UNEVEN if n_ranks > 1 else 1.0
+    plan.spend("products", passes * uneven * entries(working_entries, terms.product, 2 * (_INDEX + _SCALED)))
     plan.spend("products", work.products * slow * (terms.call + terms.working * w))
     everyone.reduce("messages of products", work.products, _SCALED * work.wanted * w)
 

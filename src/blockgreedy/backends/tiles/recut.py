@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,11 @@ class Entrants:
     entries: Array  # of all rows
     key: NDArray[np.uint64]
 
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """In which ids ascend."""
+        return np.argsort(self.ids, kind="stable")
+
     @staticmethod
     def none() -> Entrants:
         empty = np.zeros(0)
@@ -67,7 +73,7 @@ class Recut:
 
     def places(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Where these columns stand, and which of them are held at all."""
-        order = np.argsort(self.facts.ids, kind="stable")
+        order = self.facts.order
         found = np.searchsorted(self.facts.ids, ids, sorter=order)
         found = np.minimum(found, max(len(order) - 1, 0))
         places = order[found] if len(order) else np.zeros(len(ids), np.intp)

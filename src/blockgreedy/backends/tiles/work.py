@@ -33,7 +33,7 @@ class Work:
     working_entries: float  # the part of X's entries that these columns have
     due: float  # the part of the entries that a gradient reads: other columns keep their thresholds for sure
     relevant: float = 1.0  # the part of the columns that can have a weight at all
-    wanted: float = 0.95  # of the working set: what a product is about, in the mean
+    wanted: float = 0.97  # of the working set: what a product is about, in the mean
 
     @property
     def copied(self) -> float:
