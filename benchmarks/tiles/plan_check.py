@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.backends.tiles.calibration import calibrate
+from blockgreedy.backends.tiles.calibration import calibrate, canonical
 from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.plan import Machines, Size, plan_grid
@@ -132,7 +132,7 @@ def compare(ranks: Communicator, options: argparse.Namespace) -> None:
     machines = Machines(1, options.cores or ranks.size, 10.0, ranks.size)
     usual = expected_work(X.shape[0], X.shape[1], options.ratio)
     known = fit(ranks, problem, (1, ranks.size), 1e-4).work(X.nnz, X.shape[1])
-    terms, usual_terms = (calibrate(size, work, 1, ranks.size, ranks) for work in (known, usual))
+    terms, usual_terms = (calibrate(size, work, 1, ranks.size, ranks, sample=canonical(X)) for work in (known, usual))
     if ranks.rank == 0:
         print(f"{options.set}, {X.shape[0]:,} × {X.shape[1]:,}, {X.nnz:,} entries, alpha_max·{options.ratio:g}")
         print(", ".join(f"{name} {value:.3g}" for name, value in asdict(terms).items()))

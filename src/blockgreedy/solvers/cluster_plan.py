@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from blockgreedy.backends.tiles.calibration import calibrate
-from blockgreedy.backends.tiles.communicator import Communicator
+from blockgreedy.backends.tiles.calibration import calibrate, first_rows
+from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.plan import ClusterPlan, Machines, Size, plan_grids
 from blockgreedy.backends.tiles.terms import Terms
 from blockgreedy.backends.tiles.work import expected_work
@@ -88,7 +88,8 @@ def plan_cluster(
         sets that were measured). Of wide data whose columns have few entries ``relevant`` is far smaller.
     terms : Terms, Ranks or "calibrate", optional
         What parts of the work take on one core, and messages (default: those of an ordinary server). "calibrate"
-        measures this machine, in some 10 seconds; ``Ranks``, in all processes of a communicator, also its messages.
+        measures this machine, in some 10 seconds, on rows of the store; ``Ranks``, in all processes of a
+        communicator, also its messages.
 
     Returns
     -------
@@ -112,10 +113,10 @@ def plan_cluster(
         "working_set": None if working_set is None else float(whole("working_set", working_set, 1, size.n_features)),
     }
     work = expected_work(size.n_samples, size.n_features, alpha_ratio, **known)
-    if terms == "calibrate":
-        terms = calibrate(size, work, resolve_threads(None), cluster.n_ranks)
-    elif isinstance(terms, Ranks):
-        terms = calibrate(size, work, 1, cluster.n_ranks, terms.communicator, terms.are_near)
+    if terms == "calibrate" or isinstance(terms, Ranks):
+        ranks, threads = (terms, 1) if isinstance(terms, Ranks) else (Ranks(Alone(), True), resolve_threads(None))
+        sample = first_rows(data) if isinstance(data, TiledDesign) else None
+        terms = calibrate(size, work, threads, cluster.n_ranks, ranks.communicator, ranks.are_near, sample)
     elif not isinstance(terms, Terms | None):
         raise TypeError(f"terms={shown(terms)} must be Terms, Ranks or 'calibrate'")
     return plan_grids(size, cluster, Terms() if terms is None else terms, work)

@@ -1,4 +1,4 @@
-"""Calibration: the terms of the plan's model, measured by doing what ranks do, on generated tiles."""
+"""Calibration: the terms of the plan's model, measured by doing what ranks do, on data or on generated ones."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid, cuts
+from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.model import Model, WorkingPenalty
 from blockgreedy.backends.tiles.plan import Size
 from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.solver import TileSolver
-from blockgreedy.backends.tiles.sparse_columns import cut_rows, packed, unpacked
+from blockgreedy.backends.tiles.sparse_columns import as_csc, cut_rows, make_columns, packed, some_rows, unpacked
 from blockgreedy.backends.tiles.terms import Terms
 from blockgreedy.backends.tiles.tuning import STEPS
 from blockgreedy.backends.tiles.work import Work
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.problem.problem import Problem
 
 _MOST_ROWS, _MOST_ENTRIES = 2_000_000, 8_000_000  # of the generated tile: some seconds in all
 _TALL, _WIDE = (300_000, 10), (1_000, 300_000)
+_LEAST_ROWS = 10_000
 _WORKING = (500, 20_000)  # columns of the models whose arithmetic is timed
 _LONG = 1_000_000  # doubles of a message whose bytes count
 _RATIO, _STEPS, _REPEATS = 0.01, 4, 3
@@ -56,8 +59,33 @@ def _columns(n: int, p: int, n_entries: int) -> Any:
     return sp.csc_array((random.random(len(row), dtype=np.float32), row, pointers), shape=(n, p))
 
 
-def _shard(n: int, p: int, n_entries: int, n_threads: int) -> Shard:
-    X = _columns(n, p, n_entries)
+def first_rows(tiles: TiledDesign) -> Any:
+    """Of a store: so many as can be measured with, as canonical CSC in memory."""
+    part = min(1.0, _MOST_ENTRIES / max(tiles.n_entries, 1), _MOST_ROWS / tiles.shape[0])
+    n = max(1, min(int(part * tiles.shape[0]), int(tiles.row_cuts[1])))
+    pieces = [some_rows(Team(1), as_csc(tiles.tile(0, c)), 0, n) for c in range(tiles.grid[1])]
+    return pieces[0] if len(pieces) == 1 else canonical(sp.hstack(pieces, format="csc"))
+
+
+def canonical(X: Any) -> Any:
+    """Row numbers in 32 bits, as the core has them."""
+    return make_columns(X.shape[0], np.diff(X.indptr), X.indices.astype(np.int32), X.data)
+
+
+def _like_working_sets(X: Any, work: Work) -> Any:
+    """As many columns as a working set has, about as long: evenly spaced among the longest, as many as are needed."""
+    lengths = np.diff(X.indptr)
+    longest = np.argsort(-lengths, kind="stable")
+    each = work.working_entries * X.nnz / work.working_set
+    means = np.cumsum(lengths[longest]) / np.arange(1, len(lengths) + 1)
+    n_wanted = min(round(work.working_set), X.shape[1])
+    n_among = max(n_wanted, int(np.searchsorted(-means, -each, side="right")))
+    chosen = longest[np.arange(n_wanted) * n_among // n_wanted]
+    return some_rows(Team(1), X, 0, X.shape[0], np.sort(chosen))
+
+
+def _shard(X: Any, n_threads: int) -> Shard:
+    n, p = X.shape
     truth = np.zeros(p)
     truth[: min(p, 50)] = np.random.default_rng(1).standard_normal(min(p, 50))
     margins = X @ truth + np.random.default_rng(2).standard_normal(n)
@@ -83,12 +111,11 @@ def _scaled(size: Size) -> tuple[int, int, int]:
     return n, max(100, min(round(part * size.n_features), n_entries // 2)), n_entries
 
 
-def _of_tiles(size: Size, n_threads: int) -> dict[str, float]:
+def _of_tiles(X: Any, n_threads: int) -> dict[str, float]:
     """Gradients and rows. By all threads at once, since they share the memory."""
-    n, p, n_entries = _scaled(size)
-    shard = _shard(n, p, n_entries, n_threads)
+    shard, n = _shard(X, n_threads), X.shape[0]
     tile, rows = shard.tile, shard.rows
-    theta, due = np.random.default_rng(3).standard_normal(n), np.ones(p, dtype=np.bool_)
+    theta, due = np.random.default_rng(3).standard_normal(n), np.ones(tile.n_features, dtype=np.bool_)
     before = tile.nonzeros_touched
     tile.products(theta, due, shard.team)
     count = tile.nonzeros_touched - before
@@ -102,14 +129,21 @@ def _of_tiles(size: Size, n_threads: int) -> dict[str, float]:
     return {"gradient": gradient, "row_of_step": _seconds(step) / n * n_threads}
 
 
-def _of_working_sets(size: Size, work: Work, n_threads: int, n_ranks: int) -> dict[str, float]:
-    """Copies of columns, and products: these are fast where columns are long, and where they stay in the cache."""
+def _made_up(size: Size, work: Work, n_ranks: int) -> Any:
+    """A working set in the rows of a rank."""
     n = max(100, min(size.n_samples // n_ranks, _MOST_ROWS))
     density = min(0.5, work.working_entries * size.n_entries / (work.working_set * size.n_samples))
     each = max(1.0, density * n)
     p = max(10, min(round(work.working_set), round(_MOST_ENTRIES / each)))
-    shard = _shard(n, p, round(p * each), n_threads)
-    tile, own = shard.tile, np.arange(p)
+    return _columns(n, p, round(p * each))
+
+
+def _of_working_sets(X: Any, n_threads: int) -> dict[str, float]:
+    """Copies of columns, and products: these are fast where columns are long, and where they stay in the cache."""
+    shard, n = _shard(X, n_threads), X.shape[0]
+    tile = shard.tile
+    p = tile.n_features
+    own = np.arange(p)
     chosen, at = tile.take(own, shard.team), cuts(n, 2)
 
     def cut() -> None:
@@ -137,7 +171,7 @@ def _of_working_sets(size: Size, work: Work, n_threads: int, n_ranks: int) -> di
 def _of_vectors(shape: tuple[int, int], terms: Terms) -> float:
     """Seconds of a gradient's vectors, for each row or column, whichever are many: iterations on few entries."""
     n, p = shape
-    shard, found = _shard(n, p, p + n // 10, 1), []
+    shard, found = _shard(_columns(n, p, p + n // 10), 1), []
     for _ in range(_REPEATS):
         solver = _started(shard)
         began = time.perf_counter()
@@ -185,17 +219,29 @@ def _of_messages(ranks: Communicator) -> tuple[float, float]:
 
 
 def calibrate(
-    size: Size, work: Work, n_threads: int, n_ranks: int, ranks: Communicator | None = None, is_local: bool = True
+    size: Size,
+    work: Work,
+    n_threads: int,
+    n_ranks: int,
+    ranks: Communicator | None = None,
+    is_local: bool = True,
+    sample: Any = None,
 ) -> Terms:
     """Measures this machine, and where there are ranks what messages among them take: all of them call this.
 
     ``n_ranks``: of the fit that is planned. ``is_local``: whether ``ranks`` are on one machine. All of them get the
-    terms of the slowest.
+    terms of the slowest. ``sample``: some rows of the data; how their entries lie decides how fast products are.
     """
     ranks = Alone() if ranks is None else ranks
-    terms = replace(Terms(), **_of_tiles(size, n_threads), **_of_working_sets(size, work, n_threads, n_ranks))
+    if sample is None:
+        tile, working_set = _columns(*_scaled(size)), _made_up(size, work, n_ranks)
+    else:
+        own = max(1, min(sample.shape[0], size.n_samples // n_ranks))
+        tile, working_set = sample, _like_working_sets(some_rows(Team(1), sample, 0, own), work)
+    terms = replace(Terms(), **_of_tiles(tile, n_threads), **_of_working_sets(working_set, n_threads))
     terms = replace(terms, **dict(zip(("working", "call"), _of_models(), strict=True)))
-    terms = replace(terms, row=_of_vectors(_TALL, terms), column=_of_vectors(_WIDE, terms))
+    n_own = min(max(size.n_samples // n_ranks, _LEAST_ROWS), _TALL[0])  # short vectors stay in the cache
+    terms = replace(terms, row=_of_vectors((n_own, _TALL[1]), terms), column=_of_vectors(_WIDE, terms))
     names = [*Terms.__dataclass_fields__]
     slowest = ranks.reduce(np.array([getattr(terms, name) for name in names]), "max")
     terms = Terms(**dict(zip(names, slowest.tolist(), strict=True)))
