@@ -72,6 +72,14 @@ def canonical(X: Any) -> Any:
     return make_columns(X.shape[0], np.diff(X.indptr), X.indices.astype(np.int32), X.data)
 
 
+def _longest(X: Any, part: float) -> Any:
+    """This part of the columns, which are like those that can have a weight."""
+    if part >= 1:
+        return X
+    longest = np.argsort(-np.diff(X.indptr), kind="stable")[: max(1, round(part * X.shape[1]))]
+    return some_rows(Team(1), X, 0, X.shape[0], np.sort(longest))
+
+
 def _like_working_sets(X: Any, work: Work) -> Any:
     """As many columns as a working set has, about as long: evenly spaced among the longest, as many as are needed."""
     lengths = np.diff(X.indptr)
@@ -237,7 +245,8 @@ def calibrate(
         tile, working_set = _columns(*_scaled(size)), _made_up(size, work, n_ranks)
     else:
         own = max(1, min(sample.shape[0], size.n_samples // n_ranks))
-        tile, working_set = sample, _like_working_sets(some_rows(Team(1), sample, 0, own), work)
+        tile = _longest(sample, work.relevant)
+        working_set = _like_working_sets(some_rows(Team(1), sample, 0, own), work)
     terms = replace(Terms(), **_of_tiles(tile, n_threads), **_of_working_sets(working_set, n_threads))
     terms = replace(terms, **dict(zip(("working", "call"), _of_models(), strict=True)))
     n_own = min(max(size.n_samples // n_ranks, _LEAST_ROWS), _TALL[0])  # short vectors stay in the cache
