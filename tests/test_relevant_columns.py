@@ -5,9 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
+from blockgreedy.backends.tiles import relevant
 from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.backends.tiles.grid import Grid
-from blockgreedy.backends.tiles.relevant import of_all, relevant_columns
+from blockgreedy.backends.tiles.relevant import handed_round, relevant_columns
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.solver import TileSolver
 from blockgreedy.backends.tiles.threads import run_in_threads
@@ -73,7 +74,7 @@ def test_columns_whose_squares_underflow_are_kept():
 
 
 @pytest.mark.parametrize("blocks", [None, "random"])
-def test_a_store_keeps_the_columns_of_its_matrix_and_ranks_divide_them(tmp_path, blocks):
+def test_a_store_keeps_the_columns_of_its_matrix_and_ranks_divide_them(tmp_path, blocks, monkeypatch):
     problem = problem_of()
     data = Dataset(problem.X, problem.y)
     partition = None if blocks is None else bg.make_partition(problem, n_blocks=3, kind="random", seed=2)
@@ -86,11 +87,16 @@ def test_a_store_keeps_the_columns_of_its_matrix_and_ranks_divide_them(tmp_path,
     assert np.array_equal(features[order], expected.places)
     assert whole.norms[order] == pytest.approx(expected.norms, rel=1e-8)
     assert whole.entries[order] == pytest.approx(expected.entries)
-    for found in run_in_threads(
-        3, lambda ranks: of_all(ranks, relevant_columns(stored, 1, None, (ranks.rank, ranks.size)))
-    ):
-        assert np.array_equal(found.places, whole.places)
-        assert np.array_equal(found.norms, whole.norms)
+    wanted = [slice(0, 302), slice(0, 100), slice(100, 302)]
+
+    def divided(ranks):
+        return handed_round(ranks, relevant_columns(stored, 1, None, (ranks.rank, ranks.size)), wanted)
+
+    monkeypatch.setattr(relevant, "_CHUNK", 20)  # shares of all ranks
+    for found, columns in zip(run_in_threads(3, divided), wanted, strict=True):
+        assert np.array_equal(found.places, whole.inside(columns).places)
+        assert np.array_equal(found.norms, whole.inside(columns).norms)
+        assert np.array_equal(found.entries, whole.inside(columns).entries)
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (1, 3), (3, 1), (2, 2)])

@@ -16,8 +16,8 @@ from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.mpi import MpiRank
 from blockgreedy.backends.tiles.needs import check_memory, check_statistics, check_tiles
-from blockgreedy.backends.tiles.relevant import RelevantColumns, of_all, relevant_columns
-from blockgreedy.backends.tiles.share import shard_of
+from blockgreedy.backends.tiles.relevant import RelevantColumns, handed_round, relevant_columns
+from blockgreedy.backends.tiles.share import columns_of_ranks, shard_of
 from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
 from blockgreedy.base.threads import blas_limited, resolve_threads
@@ -69,17 +69,17 @@ def threads_beside(cluster: Any) -> int:
     return ranks.threads() if isinstance(ranks, MpiRank) else resolve_threads()
 
 
-def best_grid(problem: Problem, relevant: RelevantColumns, size: int) -> tuple[int, int]:
+def best_grid(problem: Problem, n_relevant: int, size: int) -> tuple[int, int]:
     """Row groups and column groups with the shortest messages: n/R rows of θ, and 2p/C columns of the gradient.
 
-    Of a store no more row groups than it has, or ranks would have to copy the rows of tiles. ``problem`` is in the
-    units in which it is solved, and p counts the relevant columns.
+    p counts the relevant columns. Of a store no more row groups than it has, or ranks would have to copy the rows of
+    tiles.
     """
     (n, p), design = problem.design.shape, problem.design
     most_rows = design.tiles.grid[0] if isinstance(design, TiledColumns) else n
     shapes = [(rows, size // rows) for rows in range(1, size + 1) if size % rows == 0]
     possible = [(r, c) for r, c in shapes if r <= min(n, most_rows) and c <= p] or shapes
-    return min(possible, key=lambda shape: n / shape[0] + 2 * len(relevant) / shape[1])
+    return min(possible, key=lambda shape: n / shape[0] + 2 * n_relevant / shape[1])
 
 
 def grid_of(grid: tuple[int, int]) -> tuple[int, int]:
@@ -140,10 +140,14 @@ class Gang:
             _check_same(ranks, problem, tol)
             kept, saved = agreed(ranks, lambda: self._begin(problem))
             least = scaling.inner.alpha if least_alpha is None else scaling.alpha_in(least_alpha)
-            own = agreed(ranks, lambda: _own_relevant(scaling.inner, n_threads, least, ranks))
-            relevant = of_all(ranks, own) if scaling.inner.design.is_tiled else own
+            relevant = agreed(ranks, lambda: _relevant_of_share(scaling.inner, n_threads, least, ranks))
+            is_shared = scaling.inner.design.is_tiled
             with self._all_or_none():
-                grid = Grid(ranks, *(self._shape or best_grid(scaling.inner, relevant, ranks.size)))
+                count = np.array([len(relevant)])
+                count = ranks.reduce(count) if is_shared else count
+                grid = Grid(ranks, *(self._shape or best_grid(scaling.inner, int(count[0]), ranks.size)))
+                if is_shared:
+                    relevant = handed_round(ranks, relevant, columns_of_ranks(scaling.inner.design, grid.shape))
             check_memory(scaling.inner, grid, ranks, relevant)
             inner_null = scaling.null_in(null)
 
@@ -242,7 +246,7 @@ def _told(result: Any) -> Any:
     )  # fmt: skip
 
 
-def _own_relevant(problem: Problem, n_threads: int, least_alpha: float, ranks: Communicator) -> RelevantColumns:
+def _relevant_of_share(problem: Problem, n_threads: int, least_alpha: float, ranks: Communicator) -> RelevantColumns:
     """Those in this rank's share of a store's columns; of a matrix in memory all of them, on every rank."""
     share = (ranks.rank, ranks.size) if problem.design.is_tiled else (0, 1)
     check_statistics(problem, *share)

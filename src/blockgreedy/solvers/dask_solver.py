@@ -184,7 +184,7 @@ class DaskWorkers:
                 )
         if isinstance(tiles, DaskTiles):
             return tiles.best_grid(n_workers, len(self._relevant))
-        return best_grid(self._inner, self._relevant, n_workers)
+        return best_grid(self._inner, len(self._relevant), n_workers)
 
     def _parcels(
         self, members: Sequence[Member], shape: tuple[int, int]

@@ -211,7 +211,7 @@ def plan_grid(grid: tuple[int, int], size: Size, machines: Machines, terms: Term
 
     # what is known of a store's columns, divided among the ranks, and which of them are relevant
     plan.spend("set-up", slow * terms.column * size.n_features / n_ranks)
-    everyone.gather("set-up", 1, 3 * _REAL * work.relevant * size.n_features)
+    everyone.send("set-up", 1, 1, 3 * _REAL * p_own, more_waits=1)
     beside.reduce("set-up", 2, _REAL * n_group)  # predictions, at the start and in the check
     gradients("set-up", 1, work.due)  # the check: the dual point against all columns
     plan.spend("set-up", entries(working_entries, terms.copy, 2 * entry))

@@ -7,7 +7,7 @@ has the weight 0 and keeps its inequality, whatever the point. Of wide data most
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ _CHUNK = 1 << 16  # columns at a time: what is known of them stays in the cache
 
 @dataclass(frozen=True)
 class RelevantColumns:
-    """Of the whole matrix, over all rows. ``places`` ascend; a store may keep features in another order."""
+    """Over all rows of the matrix. ``places`` ascend; a store may keep features in another order."""
 
     places: Places
     norms: Array  # ‖x_j‖, or a little more
@@ -75,10 +75,11 @@ def relevant_columns(
     return _joined(parts)
 
 
-def of_all(ranks: Communicator, own: RelevantColumns) -> RelevantColumns:
-    """What every rank found in its share, on all of them."""
-    told = np.concatenate([own.places.view(np.float64), own.norms, own.entries])
-    tables = [part.reshape(3, -1) for part in ranks.gather(told)]
+def handed_round(ranks: Communicator, found: RelevantColumns, wanted: Sequence[slice]) -> RelevantColumns:
+    """Of what all ranks found in their shares, the columns that this one wants; ``wanted``: by every rank."""
+    parts = [found.inside(columns) for columns in wanted]
+    told = [np.concatenate([part.places.view(np.float64), part.norms, part.entries]) for part in parts]
+    tables = [part.reshape(3, -1) for part in ranks.exchange(told)]
     return _joined([RelevantColumns(np.ascontiguousarray(t[0]).view(np.int64), t[1], t[2]) for t in tables])
 
 

@@ -44,6 +44,12 @@ def own_rows_and_columns(design: Design | TiledColumns, grid: Grid | Place) -> t
     return rows, slice(*(int(at) for at in column_cuts[grid.column : grid.column + 2]))
 
 
+def columns_of_ranks(design: Design | TiledColumns, shape: tuple[int, int]) -> list[slice]:
+    """The column group of every rank of a grid."""
+    groups = [own_rows_and_columns(design, Place(shape, 0, c))[1] for c in range(shape[1])]
+    return groups * shape[0]
+
+
 def shard_of(
     problem: Problem,
     null: NullModel,
