@@ -1,11 +1,14 @@
 """Columns that no dual point can reach are left out by the tile solver, and no others."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from blockgreedy.backends.tiles import relevant
+from blockgreedy.backends.tiles import relevant, tuning
 from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.relevant import handed_round, relevant_columns
@@ -14,6 +17,7 @@ from blockgreedy.backends.tiles.solver import TileSolver
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.data import Dataset
 from blockgreedy.data.conversion import convert
+from blockgreedy.solvers.cluster import _told
 
 BOUNDED = ["logistic", "huber"]
 
@@ -74,12 +78,14 @@ def test_columns_whose_squares_underflow_are_kept():
 
 
 @pytest.mark.parametrize("blocks", [None, "random"])
-def test_a_store_keeps_the_columns_of_its_matrix_and_ranks_divide_them(tmp_path, blocks, monkeypatch):
-    problem = problem_of()
+@pytest.mark.parametrize("options", ["plain", "units"])
+def test_a_store_keeps_the_columns_of_its_matrix_and_ranks_divide_them(tmp_path, blocks, options, monkeypatch):
+    given = options_of(options)
+    problem = problem_of(**given)
     data = Dataset(problem.X, problem.y)
     partition = None if blocks is None else bg.make_partition(problem, n_blocks=3, kind="random", seed=2)
     store = convert(data, tmp_path / "made.store", row_groups=2, partition=partition)
-    stored = bg.Problem(store, loss="logistic", alpha=problem.alpha, fit_intercept=True).scaling.inner
+    stored = bg.Problem(store, loss="logistic", alpha=problem.alpha, fit_intercept=True, **given).scaling.inner
     assert len(stored.design.moved) == 1
     whole, expected = relevant_columns(stored, 1), relevant_columns(problem.scaling.inner, 1)
     features = whole.places if store.features is None else store.features[whole.places]
@@ -138,3 +144,50 @@ def test_damaged_statistics_are_refused(tmp_path):
     stored = bg.Problem(bg.data.Store(store.path), loss="logistic", alpha=problem.alpha, fit_intercept=True)
     with pytest.raises(ValueError, match="is damaged: its checksum"):
         bg.solve(stored)
+
+
+def test_a_limit_of_memory_is_the_same_for_ranks_with_many_and_with_few_columns(monkeypatch):
+    monkeypatch.setattr(tuning, "BASE_BYTES", 0)
+    monkeypatch.setattr(tuning, "LEAST_SET", 50)
+    random = np.random.default_rng(0)
+    n, p = 400, 600
+    X = sp.random_array((n, p), density=0.2, rng=random).multiply(np.where(np.arange(p) < p // 2, 1.0, 1e-4))
+    X = sp.csc_array(X)
+    y = np.where(X[:, :40] @ random.standard_normal(40) + 0.5 * random.standard_normal(n) > 0, 1.0, -1.0)
+    problem = bg.Problem(X, y, loss="logistic", alpha=1.0, fit_intercept=True)
+    problem = problem.with_alpha(0.01 * problem.alpha_max)
+    best = bg.solve(problem, tol=1e-9)
+
+    def solved(ranks, memory):
+        return bg.solve(problem, cluster=ranks, grid=(1, 2), tol=1e-7, memory=memory, n_threads=1)
+
+    for memory in (40_000, 80_000, 150_000):
+        first, second = run_in_threads(2, lambda ranks, memory=memory: solved(ranks, memory))
+        assert first.status == "converged"
+        assert first.objective - best.objective <= 1e-7 * problem.null_model.objective
+        assert np.array_equal(first.coef, second.coef)
+
+
+def test_stores_are_not_cut_in_more_groups_of_rows_than_they_have(tmp_path):
+    problem = problem_of(n=4000, p=40)
+    data = Dataset(problem.X, problem.y)
+    grids = {}
+    for n_groups in (1, 2, 4):
+        store = convert(data, tmp_path / f"{n_groups}.store", row_groups=n_groups)
+        stored = bg.Problem(store, loss="logistic", alpha=problem.alpha, fit_intercept=True)
+        grids[n_groups] = run_in_threads(4, lambda ranks, X=stored: bg.solve(X, cluster=ranks, n_threads=1))[0].grid
+    assert grids == {1: (1, 4), 2: (2, 2), 4: (4, 1)}
+
+
+def test_ranks_hear_of_a_dual_point_that_was_given_up():
+    problem = problem_of()
+    solution = bg.solve(problem)
+    engine = SimpleNamespace(
+        problem=problem,
+        here=problem.scaling,
+        worker=SimpleNamespace(found_dual=problem.scaling.dual_in(solution.dual)),
+    )
+    kept, zeros = (_told(replace(solution, dual=dual)).whole(engine) for dual in (solution.dual, 0 * solution.dual))
+    assert kept.dual == pytest.approx(solution.dual)
+    assert np.array_equal(kept.coef, solution.coef)
+    assert not np.any(zeros.dual)

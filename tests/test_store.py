@@ -215,3 +215,17 @@ def test_a_tile_can_be_asked_for_in_advance(dataset, tmp_path):
     store.will_need(1, 0)
     with pytest.raises(ValueError, match="r=2 must be a whole number from 0 to 1"):
         store.will_need(2, 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_standard_deviations_of_columns_far_from_0_are_those_of_the_matrix(tmp_path, weighted):
+    random = np.random.default_rng(0)
+    X = np.column_stack([random.normal(mean, 1, 300) for mean in (0, 1e3, 1e6, 1e8)])
+    X = sparse.csc_array(np.column_stack([X, np.zeros(300), np.full(300, 1e7)]))
+    y = np.where(random.random(300) > 0.5, 1.0, -1.0)
+    options = {"loss": "logistic", "alpha": 0.01, "fit_intercept": True, "standardize": True}
+    if weighted:
+        options["sample_weight"] = random.integers(0, 4, 300)
+    store = convert(bg.Dataset(X, y), tmp_path / "made.store", row_groups=2)
+    found, expected = bg.Problem(store, **options), bg.Problem(X, y, **options)
+    assert found.penalty_weights == pytest.approx(expected.penalty_weights, rel=1e-8)

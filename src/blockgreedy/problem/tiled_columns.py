@@ -29,6 +29,7 @@ Features = NDArray[np.integer[Any]]
 
 
 _CHUNK = 1 << 16  # columns whose statistics are looked at together: they stay in the cache
+_CANCELLED = 1e-6  # a difference of squares this much smaller than they are has lost too many digits
 _far: WeakKeyDictionary[TiledDesign, dict[float, tuple[NDArray[np.intp], Array]]] = WeakKeyDictionary()
 
 
@@ -161,10 +162,24 @@ class TiledColumns:
             for r, c, rows, columns in self._groups():
                 part = np.ascontiguousarray(row_weights[rows])
                 squares[columns] += weighted_squares(core_matrix(self.tiles.tile(r, c)), part, n_threads)
-            squares = np.maximum(self._in_order(squares) - mean * mean, 0.0)
+            whole = self._in_order(squares)
+            squares = np.maximum(whole - mean * mean, 0.0)
+            cancelled = np.flatnonzero((squares <= _CANCELLED * whole) & (whole > 0))
+            self._mend_differences(cancelled, row_weights, mean, squares)
         if not centred:
             return np.sqrt(squares + mean * mean)
         return np.where(self._known("least") == self._known("most"), 0.0, np.sqrt(squares))
+
+    def _mend_differences(self, features: NDArray[np.intp], row_weights: Array, mean: Array, squares: Array) -> None:
+        """Weighted means and variances of columns far from 0, which are full, about a value of their own."""
+        at_once = max(1, _CHUNK * 16 // self.shape[0])
+        for begin in range(0, len(features), at_once):
+            own = features[begin : begin + at_once]
+            columns = self._taken(own).toarray().astype(np.float64)
+            middle = columns[int(np.argmax(row_weights))]
+            columns -= middle
+            means = row_weights @ columns
+            squares[own], mean[own] = row_weights @ np.square(columns - means), means + middle
 
     def entries(self, counted: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """How many entries every column has, in these rows."""

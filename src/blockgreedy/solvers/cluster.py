@@ -17,7 +17,7 @@ from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.mpi import MpiRank
 from blockgreedy.backends.tiles.needs import check_memory, check_statistics, check_tiles
 from blockgreedy.backends.tiles.relevant import RelevantColumns, handed_round, relevant_columns
-from blockgreedy.backends.tiles.share import columns_of_ranks, shard_of
+from blockgreedy.backends.tiles.share import columns_of_ranks, most_entries, own_rows_and_columns, shard_of
 from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
 from blockgreedy.base.threads import blas_limited, resolve_threads
@@ -150,10 +150,13 @@ class Gang:
                     relevant = handed_round(ranks, relevant, columns_of_ranks(scaling.inner.design, grid.shape))
             check_memory(scaling.inner, grid, ranks, relevant)
             inner_null = scaling.null_in(null)
+            own = relevant.inside(own_rows_and_columns(scaling.inner.design, grid)[1])
+            widest = int(ranks.reduce(np.array([len(own)]), "max")[0])
+            room = most_entries(scaling.inner, grid.shape, widest, self._memory)
 
             def make_shard() -> Shard:
                 check_tiles(scaling.inner, grid, n_threads)
-                return shard_of(scaling.inner, inner_null, grid, n_threads, relevant, least, self._memory)
+                return shard_of(scaling.inner, inner_null, grid, n_threads, own, least, room)
 
             shard = agreed(ranks, make_shard)
             # the null model may have met its deadline on one rank and not on another
@@ -221,7 +224,7 @@ class Gang:
 
 @dataclass(frozen=True)
 class _Told:
-    """A solution on its way to the other ranks: these have the dual point, and most weights are 0."""
+    """A solution on its way to the other ranks: these have names and the dual point, and most weights are 0."""
 
     solution: Solution
     n_features: int
@@ -233,7 +236,8 @@ class _Told:
         coef = np.zeros(self.n_features)
         coef[self.features] = self.values
         dual = engine.here.dual_out(engine.worker.found_dual)
-        return replace(self.solution, coef=coef, dual=dual if self.has_dual else np.zeros(len(dual)))
+        dual = dual if self.has_dual else np.zeros(len(dual))
+        return replace(self.solution, coef=coef, dual=dual, feature_names=engine.problem.feature_names)
 
 
 def _told(result: Any) -> Any:
@@ -241,15 +245,15 @@ def _told(result: Any) -> Any:
         return result
     features, nothing = np.flatnonzero(result.coef), np.zeros(0)
     return _Told(
-        replace(result, coef=nothing, dual=nothing), len(result.coef), features, result.coef[features],
-        bool(np.any(result.dual)),
+        replace(result, coef=nothing, dual=nothing, feature_names=None), len(result.coef), features,
+        result.coef[features], bool(np.any(result.dual)),
     )  # fmt: skip
 
 
 def _relevant_of_share(problem: Problem, n_threads: int, least_alpha: float, ranks: Communicator) -> RelevantColumns:
     """Those in this rank's share of a store's columns; of a matrix in memory all of them, on every rank."""
     share = (ranks.rank, ranks.size) if problem.design.is_tiled else (0, 1)
-    check_statistics(problem, *share)
+    check_statistics(problem, share)
     return relevant_columns(problem, n_threads, least_alpha, share)
 
 

@@ -16,7 +16,7 @@ from blockgreedy.backends.tiles.dask_rank import DualValue, Standing
 from blockgreedy.backends.tiles.needs import check_statistics
 from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.backends.tiles.relevant import relevant_columns
-from blockgreedy.backends.tiles.share import Place, parcel_of
+from blockgreedy.backends.tiles.share import Place, columns_of_ranks, most_entries, parcel_of
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
@@ -86,7 +86,7 @@ class DaskWorkers:
         self._problem, self._grid, self._tol, self._memory = problem, grid, tol, memory
         self._inner, self._null = problem.scaling.inner, problem.scaling.null_in(null)
         self._least_alpha = self._inner.alpha if least_alpha is None else problem.scaling.alpha_in(least_alpha)
-        check_statistics(self._inner, 0, 1)
+        check_statistics(self._inner, (0, 1))
         self._relevant = relevant_columns(self._inner, resolve_threads(), self._least_alpha)
         self._gang: DaskGang | None = None
         self._n_ranks = 0  # of the first gang
@@ -189,9 +189,12 @@ class DaskWorkers:
     def _parcels(
         self, members: Sequence[Member], shape: tuple[int, int]
     ) -> Iterator[tuple[Parcel, Sequence[tuple[int, int]], Sequence[Any]]]:
+        groups = columns_of_ranks(self._inner.design, shape)
+        widest = max(len(self._relevant.inside(columns)) for columns in groups)
+        room = most_entries(self._inner, shape, widest, self._memory)
         for rank, member in enumerate(members):
             place = Place(shape, *divmod(rank, shape[1]))
-            parcel = parcel_of(self._inner, self._null, place, self._relevant, self._least_alpha, self._memory)
+            parcel = parcel_of(self._inner, self._null, place, self._relevant, self._least_alpha, room)
             tiles = parcel.matrix
             if isinstance(tiles, DaskTiles):
                 places = tiles.places(parcel)

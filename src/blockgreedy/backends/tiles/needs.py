@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.relevant import groups_of_share
 from blockgreedy.backends.tiles.share import own_rows_and_columns
 from blockgreedy.base import memory
 from blockgreedy.base.design import TiledDesign
@@ -33,19 +34,20 @@ def bytes_needed(problem: Problem, grid: Grid, relevant: RelevantColumns) -> int
     """What this rank holds beside mapped files, whose pages the system can take back at any time."""
     design = problem.design
     rows, columns = own_rows_and_columns(design, grid)
-    n_rows, n_columns = rows.stop - rows.start, columns.stop - columns.start
-    needed: int = _PER_COLUMN * len(relevant.inside(columns)) + _PER_OWN_ROW * (n_rows // grid.shape[1] + 1)
+    n_rows, own = rows.stop - rows.start, relevant.inside(columns)
+    needed: int = _PER_COLUMN * len(own) + _PER_OWN_ROW * (n_rows // grid.shape[1] + 1)
     needed += _PER_ROW * problem.n_samples + _PER_FEATURE * problem.n_features
+    per_entry = design.dtype.itemsize + (4 if design.is_sparse else 0)
     if not isinstance(design, TiledColumns):
-        if (n_rows, n_columns) != design.shape:
-            share = n_rows * n_columns / max(design.shape[0] * design.shape[1], 1)
-            needed += int(share * design.size * (design.dtype.itemsize + (4 if design.is_sparse else 0)))
+        if n_rows < design.shape[0]:  # a copy of relevant columns
+            needed += int(per_entry * np.sum(own.entries) * n_rows / design.shape[0])
         return needed
     for r, c in stored_tiles(design.tiles, rows, columns):
         top, bottom = (int(at) for at in design.tiles.row_cuts[r : r + 2])
         kept = min(bottom, rows.stop) - max(top, rows.start)
-        if kept < bottom - top:  # rows of a stored tile are copied
-            needed += design.tiles.tile_bytes(r, c) * kept // (bottom - top)
+        if kept < bottom - top:  # the same of a stored tile
+            of_tile = own.inside(slice(*(int(at) for at in design.tiles.column_cuts[c : c + 2])))
+            needed += int(per_entry * np.sum(of_tile.entries) * kept / design.shape[0])
     return needed
 
 
@@ -86,12 +88,15 @@ def check_tiles(problem: Problem, grid: Grid, n_threads: int) -> None:
         _check(design.tiles, stored_tiles(design.tiles, *own_rows_and_columns(design, grid)), n_threads)
 
 
-def check_statistics(problem: Problem, rank: int, size: int) -> None:
-    """Reads what a store knows of its columns, divided among ranks, and compares checksums: proofs rest on it."""
+def check_statistics(problem: Problem, share: tuple[int, int]) -> None:
+    """Reads what a store knows of its columns, as far as they are in this share, and compares checksums.
+
+    Proofs rest on it. Ranks may read copies of the store, each its own: nobody takes another's word for a file.
+    """
     design = problem.design
     if isinstance(design, TiledColumns):
         known = _checked_statistics.setdefault(design.tiles, set())
-        for c in range(rank, design.tiles.grid[1], size):
+        for c in groups_of_share(design.tiles, share):
             if c not in known:
                 design.tiles.check_statistics(c)
                 known.add(c)

@@ -112,8 +112,8 @@ def _known(
         counts = np.diff(columns.indptr) if design.is_sparse else np.full(design.shape[1], design.shape[0])
         yield np.arange(design.shape[1], dtype=np.int64), squares, counts.astype(np.float64)
         return
-    n, (k, of), moved = design.shape[0], share, design.moved_places
-    for c, begin, end in islice(_chunks(design.tiles), k, None, of):
+    n, moved = design.shape[0], design.moved_places
+    for c, begin, end in _chunks(design.tiles, share):
         known = design.tiles.statistics_of(c)
         mean, squares, entries = (
             np.array(numbers[begin:end]) for numbers in (known.mean, known.squares, known.entries)
@@ -127,8 +127,13 @@ def _known(
             yield places, squares + n * mean * mean, entries
 
 
-def _chunks(tiles: TiledDesign) -> Iterator[tuple[int, int, int]]:
+def _chunks(tiles: TiledDesign, share: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
     """A column group, and the first and last of some of its columns, as places in the group."""
-    for c, width in enumerate(np.diff(tiles.column_cuts).tolist()):
-        for begin in range(0, width, _CHUNK):
-            yield c, begin, min(begin + _CHUNK, width)
+    widths = enumerate(np.diff(tiles.column_cuts).tolist())
+    every = ((c, begin, min(begin + _CHUNK, width)) for c, width in widths for begin in range(0, width, _CHUNK))
+    return islice(every, share[0], None, share[1])
+
+
+def groups_of_share(tiles: TiledDesign, share: tuple[int, int]) -> list[int]:
+    """The column groups that have columns in this share."""
+    return sorted({c for c, _, _ in _chunks(tiles, share)})

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class OwnPenalty:
-    """l1_j·|w| + l2_j/2·w² on lower_j ≤ w ≤ upper_j, of the columns of a rank's group."""
+    """l1_j·|w| + l2_j/2·w² on lower_j ≤ w ≤ upper_j, of the columns that a rank works on."""
 
     def __init__(self, unit: Array, l2_unit: Array, lower: Array, upper: Array, alpha: float, l2: float) -> None:
         """``unit`` is u_j, 0 for features that are excluded, whose bounds are 0."""

@@ -57,15 +57,16 @@ def shard_of(
     n_threads: int,
     relevant: RelevantColumns | None = None,
     least_alpha: float | None = None,
-    memory: int | None = None,
+    most_entries: float = np.inf,
 ) -> Shard:
-    """``problem`` and its null model are in the units in which it is solved. ``memory``: bytes of a rank.
+    """``problem`` and its null model are in the units in which it is solved.
 
     ``relevant``: the columns that can have a weight at ``least_alpha`` (default: the problem's alpha).
+    ``most_entries``: of the working set, on all ranks together; the same number on every rank.
     """
     if relevant is None:
         relevant = relevant_columns(problem, n_threads, least_alpha)
-    return parcel_of(problem, null, grid, relevant, least_alpha, memory).shard(grid, n_threads)
+    return parcel_of(problem, null, grid, relevant, least_alpha, most_entries).shard(grid, n_threads)
 
 
 def parcel_of(
@@ -74,7 +75,7 @@ def parcel_of(
     grid: Grid | Place,
     relevant: RelevantColumns,
     least_alpha: float | None = None,
-    memory: int | None = None,
+    most_entries: float = np.inf,
 ) -> Parcel:
     """The share of the rank at a place of a grid; the arguments are those of ``shard_of``."""
     n, design, c = problem.n_samples, problem.design, grid.column
@@ -85,7 +86,7 @@ def parcel_of(
     own = cuts(rows.stop - rows.start, grid.shape[1])
     mine = slice(rows.start + int(own[c]), rows.start + int(own[c + 1]))
     weights = np.full(mine.stop - mine.start, 1 / n) if problem.row_weights is None else problem.row_weights[mine]
-    matrix, numbers, moved, by = _matrix_of(design, rows, relevant.places, features)
+    matrix, numbers, moved, by = _matrix_of(design, rows, relevant, features, is_sent=isinstance(grid, Place))
     return Parcel(
         rows,
         columns,
@@ -107,12 +108,15 @@ def parcel_of(
         problem.fit_intercept,
         null.objective,
         null.floor,
-        _most_entries(problem, grid.shape, len(features), memory),
+        most_entries,
     )
 
 
-def _most_entries(problem: Problem, shape: tuple[int, int], n_columns: int, memory: int | None) -> float:
-    """What the working set may hold on all ranks: what is left but for a fifth, since columns come and go."""
+def most_entries(problem: Problem, shape: tuple[int, int], n_columns: int, memory: int | None) -> float:
+    """What the working set may hold on all ranks: what is left but for a fifth, since columns come and go.
+
+    ``n_columns``: the relevant ones of the column group that has most. ``memory``: bytes of a rank.
+    """
     if memory is None:
         return np.inf
     size, itemsize = shape[0] * shape[1], problem.design.dtype.itemsize
@@ -148,14 +152,20 @@ def _penalty_of(problem: Problem, features: NDArray[np.int64]) -> OwnPenalty:
 
 
 def _matrix_of(
-    design: Any, rows: slice, places: NDArray[np.int64], features: NDArray[np.int64]
+    design: Any, rows: slice, relevant: RelevantColumns, features: NDArray[np.int64], is_sent: bool
 ) -> tuple[Any, NDArray[np.int32], NDArray[np.intp], NDArray[np.float64]]:
-    """The matrix of a parcel, what its columns are there, and which of them are moved by how much."""
+    """The matrix of a parcel, what its columns are there, and which of them are moved by how much.
+
+    Where all rows stay, nothing is copied, unless it is sent and the other columns would weigh more.
+    """
+    places = relevant.places
     nothing = np.zeros(0, dtype=np.intp), np.zeros(0)
     if not isinstance(design, TiledColumns):
-        begin, end = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
-        if rows.stop - rows.start == design.shape[0] and 2 * len(places) >= end - begin:  # most of it is needed
-            return _columns_between(design.columns, begin, end), (places - begin).astype(np.int32), *nothing
+        if rows.stop - rows.start == design.shape[0]:
+            begin, end = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+            view = _columns_between(design.columns, begin, end)
+            if not is_sent or 2 * np.sum(relevant.entries) >= view.size:
+                return view, (places - begin).astype(np.int32), *nothing
         return _cut_out(design.columns, rows, places), np.arange(len(places), dtype=np.int32), *nothing
     _, here, there = np.intersect1d(features, design.moved, return_indices=True)
     order = np.argsort(here)
