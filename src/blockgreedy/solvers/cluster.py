@@ -108,7 +108,6 @@ class Gang:
         self,
         cluster: Any,
         grid: tuple[int, int] | None,
-        problem: Problem,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
         memory: int | None = None,
@@ -272,7 +271,6 @@ def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:
 def gang_of(
     cluster: Any,
     grid: tuple[int, int] | None,
-    problem: Problem,
     checkpoint: str | os.PathLike[str] | None = None,
     resume: bool = False,
     memory: int | None = None,
@@ -282,7 +280,7 @@ def gang_of(
         from blockgreedy.solvers.dask_solver import DaskEngines
 
         return DaskEngines(cluster, grid, checkpoint, resume, memory)
-    return Gang(cluster, grid, problem, checkpoint, resume, memory)
+    return Gang(cluster, grid, checkpoint, resume, memory)
 
 
 def solve_together(
@@ -302,7 +300,7 @@ def solve_together(
     memory: int | None = None,
 ) -> Solution:
     """``solve`` on every rank of a cluster; all of them return the solution."""
-    gang = gang_of(cluster, grid, problem, checkpoint, resume, memory)
+    gang = gang_of(cluster, grid, checkpoint, resume, memory)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
     engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)

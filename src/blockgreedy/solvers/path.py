@@ -102,7 +102,7 @@ def solve_path(
     descending = _grid(problem, alphas, n_alphas, eps, ratio)
     deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
     is_shared = cluster is not None or problem.design.is_tiled
-    gang = gang_of(Alone() if cluster is None else cluster, grid, problem) if is_shared else None
+    gang = gang_of(Alone() if cluster is None else cluster, grid) if is_shared else None
     make = ENGINES["auto"] if gang is None else gang.engine
     walk = Walk(
         problem, descending, ratio, make, tol=float(tol), max_iter=max_iter, deadline=deadline, n_threads=threads

@@ -66,11 +66,11 @@ def relevant_columns(
     parts = []
     for places, squares, entries in _known(design, n_threads, share):
         with np.errstate(over="ignore", invalid="ignore"):
-            keeps = (reach * np.sqrt(squares * entries) <= alpha * _units(design, u, places)) & (squares > _TINY)
-        keeps |= entries == 0
-        if len(moved):
-            keeps &= ~np.isin(places, moved)
-        chosen = np.flatnonzero(~keeps)
+            is_short = reach * np.sqrt(squares * entries) <= alpha * _units(design, u, places)
+        stays_at_zero = (is_short & (squares > _TINY)) | (entries == 0)
+        if len(moved):  # dense, so they have to be looked at in any case
+            stays_at_zero &= ~np.isin(places, moved)
+        chosen = np.flatnonzero(~stays_at_zero)
         parts.append(RelevantColumns(places, np.sqrt(squares * _MARGIN), entries).at(chosen))
     return _joined(parts)
 
