@@ -85,6 +85,26 @@ def test_dense_and_float32_columns():
             assert_same_optimum(problem, solve_on(grid, problem, tol=1e-9)[0], 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["0 and 1", "1 to 4", "opposite"])
+def test_columns_that_look_alike_are_not_taken_for_copies(kind):
+    random = np.random.default_rng(1)
+    loss, options = "squared", {"fit_intercept": True}
+    if kind == "opposite":
+        half = sp.random_array((150, 400), density=0.1, rng=random, format="csc")
+        X, options = sp.csc_array(sp.hstack([half, -half])), {"positive": True, "fit_intercept": True}
+    else:
+        low, high = (0, 2) if kind == "0 and 1" else (1, 5)
+        X = random.integers(low, high, (200, 300)).astype(np.float64)
+    truth = random.standard_normal(X.shape[1]) * (random.random(X.shape[1]) < 0.1)
+    y = X @ truth + 0.3 * random.standard_normal(X.shape[0])
+    if kind == "0 and 1":
+        loss, y = "logistic", np.where(y > np.median(y), 1.0, -1.0)
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, **options)
+    problem = problem.with_alpha(0.02 * problem.alpha_max)
+    for grid in ((1, 1), (2, 2)):
+        assert_same_optimum(problem, solve_on(grid, problem, tol=1e-8, max_iter=100)[0], 1e-8)
+
+
 def test_a_start_is_used_and_a_bad_one_is_not():
     problem = made("logistic", {"fit_intercept": True})
     best = bg.solve(problem, tol=1e-9)
