@@ -105,6 +105,17 @@ def test_columns_that_look_alike_are_not_taken_for_copies(kind):
         assert_same_optimum(problem, solve_on(grid, problem, tol=1e-8, max_iter=100)[0], 1e-8)
 
 
+@pytest.mark.parametrize("seed", [4, 9])
+def test_steps_that_rounding_decides_come_to_an_end(seed):
+    """Targets that differ in their last digits only: no gap of 1e-6 can be shown."""
+    random = np.random.default_rng(seed)
+    X = sp.random_array((82, 64), density=0.02, rng=random, format="csc")
+    y = 1e4 + 1e-5 * random.standard_normal(82)
+    problem = bg.Problem(X, y, loss="huber", huber_delta=3e-6, alpha=1.0, offset=random.standard_normal(82))
+    problem = problem.with_alpha(0.015 * problem.alpha_max)
+    assert solve_on((1, 1), problem, tol=1e-6, max_iter=1000)[0].status in ("stalled", "converged")
+
+
 def test_a_start_is_used_and_a_bad_one_is_not():
     problem = made("logistic", {"fit_intercept": True})
     best = bg.solve(problem, tol=1e-9)

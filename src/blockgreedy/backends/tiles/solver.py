@@ -89,6 +89,7 @@ class TileSolver:
         self._slack = np.full(self.shard.tile.n_features, -np.inf)
         self._scanned: Array | None = None  # the θ of the last scan
         self._last_decrease, self._is_slow, self._was_truncated, self._has_failed = np.inf, False, True, False
+        self._n_idle = 0  # steps in a row that changed nothing that counts
 
     # -- where it stands
 
@@ -139,6 +140,7 @@ class TileSolver:
         self._slack += shard.penalty.l1 - before  # what is known of columns still holds
         self._forced, self._careful, self._effort = self._always, True, 1
         self._last_decrease, self._is_slow, self._was_truncated, self._has_failed = np.inf, False, True, False
+        self._n_idle = 0
         self.dual.forget()
         self.objective = self.evaluate(shard.rows.predictions)
 
@@ -146,6 +148,15 @@ class TileSolver:
 
     def step(self) -> bool:
         """False if it cannot go on in floating point."""
+        objective, dual_value = self.objective, self.dual.value
+        goes_on = self._iterate()
+        # steps that promise less than rounding are taken without a gain that shows; they must not go on for ever
+        least = tuning.ROUNDING * abs(objective)
+        is_idle = not (objective - self.objective > least or self.dual.value - dual_value > least)
+        self._n_idle = self._n_idle + 1 if is_idle else 0
+        return goes_on and self._n_idle < tuning.MOST_IDLE
+
+    def _iterate(self) -> bool:
         shard, rows = self.shard, self.shard.rows
         self.n_iter += 1
         products = self._scan()
