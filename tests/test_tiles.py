@@ -116,6 +116,25 @@ def test_steps_that_rounding_decides_come_to_an_end(seed):
     assert solve_on((1, 1), problem, tol=1e-6, max_iter=1000)[0].status in ("stalled", "converged")
 
 
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("ratio", [1e-6, 1e-8])
+def test_a_proof_at_a_small_alpha_is_not_lost_to_rounding(loss, ratio, grid):
+    """Products are then sums that cancel to a millionth of their terms."""
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X = random.standard_normal((60, 20))
+        y = X[:, :5].sum(axis=1) + random.standard_normal(60)
+        if loss == "logistic":
+            y = np.where(y > 0, 1.0, -1.0)
+            y[:10] *= -1
+        problem = bg.Problem(X, y, loss=loss, alpha=1.0)
+        problem = problem.with_alpha(ratio * problem.alpha_max)
+        found = solve_on(grid, problem, tol=1e-6)[0]
+        assert found.status == "converged"
+        assert problem.duality_gap(found.coef, found.intercept, found.dual) <= 1.01e-6 * problem.null_model.objective
+
+
 def test_a_start_is_used_and_a_bad_one_is_not():
     problem = made("logistic", {"fit_intercept": True})
     best = bg.solve(problem, tol=1e-9)

@@ -207,7 +207,7 @@ class TileSolver:
         due = (self._slack <= 0) | (self.weights != 0) | self._forced
         found = self._products(theta, due)
         left = penalty.l1 - np.abs(found)
-        left -= tuning.PRODUCT_ROUNDING * self._theta.norm * self.norms
+        left -= tuning.PROOF_ROUNDING * self._theta.norm * self.norms
         np.copyto(self._slack, left, where=due)
         self._scanned = theta
         return found
@@ -386,6 +386,7 @@ class TileSolver:
         norm = float(np.sqrt(shard.over_rows(float(np.sum(theta * theta)))[0]))
         products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
         candidate = self._candidate(theta, products, norm, 1.0)
+        candidate.rounding = tuning.PRODUCT_ROUNDING
         ratio = float(shard.largest(candidate.ratio)[0])
         if ratio > 1 + 1e-12:
             return loss + penalty, penalty, -np.inf

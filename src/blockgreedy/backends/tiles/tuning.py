@@ -35,6 +35,9 @@ FIRST_DAMPING, DAMPING_DOWN, DAMPING_UP, LEAST_DAMPING, MOST_DAMPING = 0.03, 0.3
 # Proofs.
 PROOF_NEAR = 3.0  # gaps asked for that a step may promise when a proof is worth an attempt
 PRODUCT_ROUNDING = 2e-15  # part of ‖x_j‖‖θ‖ that a product may differ by, added up in another order
+# What a dual point leaves between products and thresholds: whoever checks it finds products that are larger by that
+# much, and adds as much again.
+PROOF_ROUNDING = 2 * PRODUCT_ROUNDING
 ROUNDING = 1e-13  # part of the objective that sums over rows are known to
 
 # Columns of earlier working sets are kept until they have so many times the entries of the current one and more.
