@@ -135,6 +135,22 @@ def test_a_proof_at_a_small_alpha_is_not_lost_to_rounding(loss, ratio, grid):
         assert problem.duality_gap(found.coef, found.intercept, found.dual) <= 1.01e-6 * problem.null_model.objective
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of squares that overflow
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("exponents", [(-310,), (-310, 160), (160,)])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_no_gap_is_not_a_number_where_columns_leave_the_range_of_float64(loss, exponents, standardize):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 10))
+    y = X[:, -1] + random.standard_normal(60)
+    X[:, : len(exponents)] *= 10.0 ** np.array(exponents)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, standardize=standardize)
+    problem = problem.with_alpha(0.05 * problem.alpha_max)
+    assert bg.solve(problem, n_threads=1).gap >= 0
+    assert solve_on((1, 1), problem, max_iter=30)[0].gap >= 0
+
+
 def test_a_start_is_used_and_a_bad_one_is_not():
     problem = made("logistic", {"fit_intercept": True})
     best = bg.solve(problem, tol=1e-9)

@@ -168,9 +168,9 @@ class TileEngine(EngineBase):
         if not scaling.is_identity:
             own = scaling.penalty_in(features, values)
             objective, penalty = objective - penalty + own, own
-        if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
+        if not dual_value >= 0:  # or infeasible, or not a number: 0 proves that the objective is at least 0
             dual_value, dual = 0.0, None if dual is None else np.zeros(len(dual))
-        gap = max(objective - dual_value, 0.0)
+        gap = max(objective - dual_value, 0.0) if np.isfinite(objective) else np.inf
         self._seconds["guard"] += time.perf_counter() - began
         value = scaling.value_out(objective)
         return Point(

@@ -388,7 +388,7 @@ class TileSolver:
         candidate = self._candidate(theta, products, norm, 1.0)
         candidate.rounding = tuning.PRODUCT_ROUNDING
         ratio = float(shard.largest(candidate.ratio)[0])
-        if ratio > 1 + 1e-12:
+        if not ratio <= 1 + 1e-12:
             return loss + penalty, penalty, -np.inf
         candidate.scale_to(ratio)
         left = self._equalities.left_of(theta)
