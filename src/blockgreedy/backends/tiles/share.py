@@ -121,8 +121,8 @@ def most_entries(problem: Problem, shape: tuple[int, int], n_columns: int, memor
         return np.inf
     size, itemsize = shape[0] * shape[1], problem.design.dtype.itemsize
     own = tuning.NUMBERS_PER_ROW * problem.n_samples / size + tuning.NUMBERS_PER_COLUMN * n_columns
-    base = tuning.BASE_BYTES + 8 * own
-    bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0)
+    base = tuning.BASE_BYTES + 8 * (own + tuning.NUMBERS_PER_FEATURE * problem.n_features)
+    bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0) + tuning.BYTES_OF_SUMS
     return size * max(memory - base, 0.25 * memory) / (1.25 * bytes_of_entry)
 
 

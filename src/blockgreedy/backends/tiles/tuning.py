@@ -46,3 +46,9 @@ KEPT_ENTRIES, KEPT_AT_LEAST = 2.0, 100_000
 # Bytes that a fit with a limit of memory takes beside its working set: the interpreter, and so many numbers of each
 # row and column that a rank has.
 BASE_BYTES, NUMBERS_PER_ROW, NUMBERS_PER_COLUMN = 80 << 20, 12, 14
+# And of each feature of the problem, whether it can have a weight or not: alpha_max of a store of 1.5 million columns
+# took 65 bytes of each at its peak, a fit 50.
+NUMBERS_PER_FEATURE = 9
+# Bytes for each entry of a working set, at most: private sums of 4 and of 8 bytes, one for every four entries
+# (working_columns.hpp).
+BYTES_OF_SUMS = 3
