@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import blockgreedy as bg
-from blockgreedy.backends.tiles import tuning
+from blockgreedy.backends.tiles import calibration, tuning
 from blockgreedy.backends.tiles.calibration import calibrate
 from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.backends.tiles.grid import Grid
@@ -26,6 +26,7 @@ from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.backends.tiles.work import Work, expected_work
 from blockgreedy.cli import app
 from blockgreedy.data.conversion import convert
+from blockgreedy.solvers.cluster_plan import Ranks
 
 KDDA = (8_400_000, 20_000_000, 305_000_000)
 CRITEO = (4_400_000_000, 10_000_000, 170_000_000_000)
@@ -189,6 +190,41 @@ def test_calibration_measures_every_term_of_a_machine():
     together = run_in_threads(2, lambda ranks: calibrate(Size(2000, 1000, 50_000), work, 1, 2, ranks))
     assert together[0] == together[1]
     assert together[0].local_latency > 0
+
+
+def small_measurements(monkeypatch):
+    sizes = {"_LONG": 1000, "_TALL": (3000, 10), "_WIDE": (300, 3000), "_WORKING": (50, 200), "_REPEATS": 1}
+    for name, value in sizes.items():
+        monkeypatch.setattr(calibration, name, value)
+
+
+@pytest.mark.parametrize("n_empty", [60, 200])
+def test_calibration_takes_made_up_columns_where_the_first_rows_have_no_entries(monkeypatch, tmp_path, n_empty):
+    small_measurements(monkeypatch)
+    X = sp.random_array((200, 10), density=0.2, rng=np.random.default_rng(0), format="lil")
+    X[:n_empty] = 0
+    store = convert(bg.Dataset(sp.csc_array(X), np.arange(200) % 2), tmp_path / "a.store", row_groups=2)
+    plan = bg.plan_cluster(store, machines=16, cores=2, terms="calibrate")
+    assert plan.terms.gradient > 0
+    assert plan.terms.product > 0
+
+
+def test_rows_that_one_rank_cannot_read_end_the_calibration_of_all(monkeypatch, tmp_path):
+    small_measurements(monkeypatch)
+    X = sp.random_array((200, 10), density=0.2, rng=np.random.default_rng(0), format="csc")
+    convert(bg.Dataset(X, np.arange(200) % 2), tmp_path / "a.store")
+
+    def planned(ranks):
+        store = bg.data.Store(tmp_path / "a.store")
+        if ranks.rank == 1:
+            store.tile = lambda *_: (_ for _ in ()).throw(OSError("the disk is gone"))
+        try:
+            bg.plan_cluster(store, machines=2, cores=1, terms=Ranks(ranks, True))
+        except OSError as error:
+            return str(error)
+        return ""
+
+    assert run_in_threads(2, planned) == ["the disk is gone"] * 2
 
 
 def test_the_command_prints_a_table_and_json():
