@@ -11,12 +11,13 @@ import blockgreedy as bg
 from blockgreedy.backends.tiles import relevant, tuning
 from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.backends.tiles.grid import Grid
-from blockgreedy.backends.tiles.relevant import handed_round, relevant_columns
+from blockgreedy.backends.tiles.relevant import RelevantColumns, handed_round, relevant_columns
 from blockgreedy.backends.tiles.share import shard_of
 from blockgreedy.backends.tiles.solver import TileSolver
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.data import Dataset
 from blockgreedy.data.conversion import convert
+from blockgreedy.solvers import cluster
 from blockgreedy.solvers.cluster import _told
 
 BOUNDED = ["logistic", "huber"]
@@ -144,6 +145,33 @@ def test_damaged_statistics_are_refused(tmp_path):
     stored = bg.Problem(bg.data.Store(store.path), loss="logistic", alpha=problem.alpha, fit_intercept=True)
     with pytest.raises(ValueError, match="is damaged: its checksum"):
         bg.solve(stored)
+
+
+@pytest.mark.parametrize("grid", [(2, 1), (1, 2)])
+def test_ranks_that_round_in_other_ways_agree_on_the_relevant_columns(monkeypatch, grid):
+    """Processors of different kinds: a column at the border is relevant for one rank alone, and norms differ."""
+    problem, found_by = problem_of(), cluster._relevant_of_share
+
+    def by_kind(inner, n_threads, least_alpha, ranks):
+        found = found_by(inner, n_threads, least_alpha, ranks)
+        return RelevantColumns(found.places, found.norms * (1 + 1e-9 * ranks.rank), found.entries).at(
+            slice(ranks.rank, None)
+        )
+
+    monkeypatch.setattr(cluster, "_relevant_of_share", by_kind)
+    first, second = run_in_threads(2, lambda ranks: bg.solve(problem, cluster=ranks, grid=grid, tol=1e-7))
+    assert first.status == "converged"
+    assert np.array_equal(first.coef, second.coef)
+    below = [0.5 * problem.alpha, 0.5 * problem.alpha * (1 + 4e-16)]
+    leasts = []
+    monkeypatch.setattr(cluster, "_relevant_of_share", lambda *of: leasts.append(of[2]) or found_by(*of))
+
+    def path(ranks):
+        alphas = [problem.alpha, below[ranks.rank]]
+        return bg.solve_path(problem, alphas, cluster=ranks, grid=grid, tol=1e-7, n_threads=1)
+
+    assert run_in_threads(2, path)[1].status == "converged"
+    assert leasts[0] == leasts[1]
 
 
 def test_a_limit_of_memory_is_the_same_for_ranks_with_many_and_with_few_columns(monkeypatch):

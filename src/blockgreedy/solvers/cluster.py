@@ -138,10 +138,12 @@ class Gang:
         try:
             _check_same(ranks, problem, tol)
             kept, saved = agreed(ranks, lambda: self._begin(problem))
-            least = scaling.inner.alpha if least_alpha is None else scaling.alpha_in(least_alpha)
+            # processors of different kinds add up differently: what decides how long vectors are is rank 0's word
+            least = scaling.inner.alpha if least_alpha is None else ranks.broadcast(scaling.alpha_in(least_alpha))
             relevant = agreed(ranks, lambda: _relevant_of_share(scaling.inner, n_threads, least, ranks))
             is_shared = scaling.inner.design.is_tiled
             with self._all_or_none():
+                relevant = relevant if is_shared else ranks.broadcast(relevant)
                 count = np.array([len(relevant)])
                 count = ranks.reduce(count) if is_shared else count
                 grid = Grid(ranks, *(self._shape or best_grid(scaling.inner, int(count[0]), ranks.size)))
