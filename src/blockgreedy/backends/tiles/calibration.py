@@ -255,8 +255,8 @@ def calibrate(
     """Measures this machine, and where there are ranks what messages among them take: all of them call this.
 
     ``n_ranks``: of the fit that is planned. ``is_local``: whether ``ranks`` are on one machine. All of them get the
-    terms of the slowest. ``sample``: some rows of the data, if there are any entries in them; how these lie decides how
-    fast products are.
+    terms of the slowest. ``sample``: some rows of the data, if there are any entries in them; how these lie decides
+    how fast products are.
     """
     ranks = Alone() if ranks is None else ranks
     terms = agreed(ranks, lambda: _of_this_machine(size, work, n_threads, n_ranks, sample))

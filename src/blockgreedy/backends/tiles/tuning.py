@@ -24,9 +24,9 @@ FIRST_KAPPA, KAPPA_MARGIN, KAPPA_FADE = 2.0, 1.1, 0.7  # proximal steps: curvatu
 STEPS = (2.0, 1.5, 1.0, 0.5, 0.25, 0.125, 1 / 32, 1 / 256)
 SHORT_STEPS = tuple(2.0**-k for k in range(10, 26, 2))
 ARMIJO = 0.01
-# Steps in a row after which neither objective nor dual value is better: rounding decides then where they lead. None in
-# 360 fits of every loss and option, asked for 1e-6 to 1e-16. Where targets differ in their last digits only, the gap
-# was still better by up to a half after 5 to 53 of them, and never as small as was asked for.
+# Steps in a row after which neither objective nor dual value is better: rounding decides then where they lead. There
+# were none in 360 fits of every loss and option, asked for 1e-6 to 1e-16. Where targets differ in their last digits
+# only, the gap was still better by up to a half after 5 to 53 of them, and never as small as was asked for.
 MOST_IDLE = 5
 LARGE_DECREASE = 1e-3  # of the objective: the next model majorises badly classified rows
 MAJORISED_MARGIN = -1.0
