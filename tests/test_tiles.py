@@ -151,6 +151,17 @@ def test_no_gap_is_not_a_number_where_columns_leave_the_range_of_float64(loss, e
     assert solve_on((1, 1), problem, max_iter=30)[0].gap >= 0
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_unpenalised_weights_at_their_bounds_do_not_hold_up_the_others(seed):
+    random = np.random.default_rng(seed)
+    X, y = random.standard_normal((21, 126)), random.standard_normal(21)
+    u = np.where(np.arange(126) < 6, 0.0, 10.0 ** random.uniform(-2, 0, 126))
+    bounds = {"lower": -0.3 * random.random(126), "upper": 0.3 * random.random(126)}
+    problem = bg.Problem(X, y, loss="huber", huber_delta=1e-3, alpha=1.0, penalty_weights=u, **bounds)
+    problem = problem.with_alpha(0.03 * problem.alpha_max)
+    assert_same_optimum(problem, solve_on((2, 1), problem, tol=1e-8, max_iter=200)[0], 1e-8)
+
+
 def test_a_start_is_used_and_a_bad_one_is_not():
     problem = made("logistic", {"fit_intercept": True})
     best = bg.solve(problem, tol=1e-9)

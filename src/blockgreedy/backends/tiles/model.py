@@ -144,7 +144,9 @@ class Model:
     def _newton_step(self, most: int, goal: float | None) -> None:
         pen, z = self.penalty, self.z
         inside = (z > pen.lower) & (z < pen.upper)
-        free = (((z != 0) & inside) | (pen.l1 == 0)) & (self.diagonal > 0)
+        # a weight without penalty may leave its bound, if that is where it is drawn
+        leaves = ((z < pen.upper) & (self.slope < 0)) | ((z > pen.lower) & (self.slope > 0))
+        free = np.where(pen.l1 == 0, inside | leaves, (z != 0) & inside) & (self.diagonal > 0)
         if not np.any(free):
             return
         slope = self.slope + pen.l1 * np.sign(z)
