@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from itertools import pairwise
 
@@ -53,6 +54,39 @@ def test_no_partition_of_small_data_is_below_the_bound(seed):
                 bound = bg.theory.least_rho_block(matrix, n_blocks, max_load)
                 assert (bound.side, bound.kind) == ("lower", "certified")
                 assert bound.value <= best_rho_block(matrix, n_blocks, max_load) + 1e-9
+
+
+def enumerated(matrix, block_of, center):
+    """rho_block of a partition, and the bound for all partitions whose heaviest block has its load."""
+    partition = bg.Partition(np.asarray(block_of, dtype=np.int32), int(max(block_of)) + 1)
+    loads = partition.nonzeros(matrix)
+    rho = enumerate_selections(UnitColumns(matrix, center=center), partition)
+    return rho, bg.theory.least_rho_block(matrix, partition.n_blocks, loads.max() / loads.mean(), center=center).value
+
+
+@pytest.mark.parametrize("copies", [1, 3, 7, 9, 11, 13, 21])
+def test_centred_columns_that_add_up_to_a_constant_give_no_false_bound(copies):
+    """The two levels of a variable: the sum of all columns is constant, and without its mean nothing but rounding."""
+    cube = np.repeat(np.array(list(itertools.product((0.0, 1.0), repeat=3))), copies, axis=0)
+    onehot = np.hstack([np.c_[level, 1 - level] for level in cube.T])
+    for matrix in (sp.csc_array(onehot), onehot):
+        rho, bound = enumerated(matrix, [0, 0, 1, 1, 2, 2], center=True)
+        assert rho == pytest.approx(1.0)
+        assert bound <= rho + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_partition_drawn_at_random_is_below_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(3, 12)), int(rng.integers(3, 9))
+    X = rng.integers(0, 3, size=(n, p)) * rng.choice([1.0, 0.1, 1 / 3])
+    X = np.hstack([X, X.max() - X])  # columns that add up to a constant, as levels do
+    n_blocks = int(rng.integers(2, 5))
+    for center in (False, True):
+        for matrix in (sp.csc_array(X), X):
+            block_of = np.r_[np.arange(n_blocks), rng.integers(0, n_blocks, 2 * p - n_blocks)]
+            rho, bound = enumerated(matrix, rng.permutation(block_of), center)
+            assert bound <= rho * (1 + 1e-9)
 
 
 def test_the_bound_is_reached_where_all_columns_are_copies():

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
-_CONSTANT = 1e-12  # a centred column below this part of its norm is rounding: it was constant
+_CONSTANT = 1e-12  # what is below this part of its norm once it is centred is rounding: it was constant
 _EXCHANGES = 3  # climbs whose ends are improved block by block
 _MAX_EXCHANGE = 5e7  # entries of X up to which they are: it copies the columns
 MAX_DENSE_BLOCKS = 512  # up to here a selection's products are held as a matrix and its eigenvector is exact
@@ -112,7 +112,7 @@ class UnitColumns:
         return unit, rows
 
     def products(self, z: Array) -> Array:
-        """a_j·z of every column; with centring z must add up to 0, as ``combine`` returns it."""
+        """a_j·z of every column; with centring z must add up to 0, as ``combine`` and ``centred`` return it."""
         return column_products(self.matrix, z, self.n_threads) * self.scale
 
     def combine(self, features: NDArray[np.intp], v: Array) -> Array:
@@ -124,7 +124,19 @@ class UnitColumns:
             z = combine_columns(self.matrix, ordered)
         else:
             z = np.asarray(self.columns[:, features] @ weights, dtype=np.float64)
-        return z - z.mean() if self.center else z
+        return self.centred(z)
+
+    def centred(self, z: Array) -> Array:
+        """z without its mean, if columns are centred; 0 where nothing but rounding would be left.
+
+        Twice: where z is nearly constant, one subtraction leaves a mean that is not small beside the rest, and
+        ``products`` of what is then scaled to norm 1 would not be those of centred columns.
+        """
+        if not self.center:
+            return z
+        rest = z - z.mean()
+        rest -= rest.mean()
+        return rest if np.linalg.norm(rest) > _CONSTANT * np.linalg.norm(z) else np.zeros_like(rest)
 
     def gram(self, features: NDArray[np.intp]) -> Array:
         """Inner products of some columns. The diagonal is 1, for empty columns too: as if orthogonal to the rest."""
@@ -184,8 +196,7 @@ def climb(
     """
     best, best_selection = 1.0, np.zeros(0, dtype=np.intp)  # one column alone has 1
     for _ in range(max_passes):
-        if unit.center:
-            z = z - z.mean()
+        z = unit.centred(z)
         norm = float(np.linalg.norm(z))
         if not norm > 0:
             break
