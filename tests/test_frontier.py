@@ -37,6 +37,21 @@ def test_the_pictures_are_drawn_for_light_and_dark_pages(tmp_path):
         assert colors[2] in (tmp_path / name).read_text()
 
 
+def test_the_active_blocks_of_the_page_s_text_are_those_of_the_table():
+    page = " ".join((ROOT / "docs" / "clustering.md").read_text(encoding="utf-8").split())
+    active = {}  # at the largest alpha, the first of each set
+    for row in reversed(ROWS):
+        active[row["set"], row["blocks"]] = f"{row['active']:.0f}"
+    names = ("news20", "reuters", "dorothea")
+    few, spread = ([active[name, kind] for name in names] for kind in ("clustered", "random"))
+    assert "{} of 32 hold a weight of the solution on news20, {} on Reuters and {} on Dorothea".format(*few) in page
+    assert "(with random blocks {}, {} and {})".format(*spread) in page
+    assert active["enron", "clustered"] == active["enron", "random"]
+    assert f"on Enron it is {active['enron', 'random']} with both" in page
+    other = " ".join((ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8").split())
+    assert f"in {few[1]} of 32 clustered blocks and in {spread[1]} random ones" in other
+
+
 def test_no_measured_partition_is_below_the_bound_for_all():
     for row in ROWS:
         assert row["any partition"] <= row["rho upper"] * (1 + 1e-3)

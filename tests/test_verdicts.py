@@ -147,9 +147,15 @@ def test_divergence_of_random_blocks_is_no_agreement():
     """Clustered falls while random stands at 37, where f(0) is 0.7: once called agreement."""
     made = made_up.results(clustered_wins=True)
     for reading in readings.ALL:
-        with_runs(made, reading.part, {"random": made_up.falling(37.0), "clustered": made_up.falling(0.2)})
+        for kind, end, active in (("random", 37.0, 32), ("clustered", 0.2, 6)):
+            made.runs = [run for run in made.runs if (run.part, run.setting.kind) != (reading.part, kind)]
+            made.runs += [
+                made_up.run(reading.part, kind, made_up.falling(end), alpha=alpha, active=active)
+                for alpha in made_up.ALPHAS
+            ]
     claims = [claims_curves.per_iteration(made, reading) for reading in readings.ALL]
     claims += [claims_table.in_iterations(made), claims_table.in_time(made), claims_curves.across_sets(made)]
+    claims += [claims_blocks.active_blocks(made)]
     for finding in claims:
         assert finding.outcome == "differs", finding.claim
         assert "random diverged" in finding.found, finding.claim
@@ -158,6 +164,19 @@ def test_divergence_of_random_blocks_is_no_agreement():
     assert claims_curves.crossover(made).outcome == "differs"
     assert claims_table.nonzeros_of_random(made).outcome == "differs"
     assert "random blocks diverge" in claims_table.table_under(made, readings.ALONE).why
+
+
+def test_active_blocks_are_compared_only_where_neither_run_diverged():
+    made = made_up.results(clustered_wins=True)
+    assert "reuters at 1e-3: clustered 6, random 32. By value" in claims_blocks.active_blocks(made).found
+    with_runs(made, plan.FIGURE_2, {"random": made_up.swinging(0.5, 0.6)}, (1e-4,), active=32)
+    with_runs(made, plan.FIGURE_2, {"random": made_up.falling(0.3)}, (1e-3,), active=32)
+    clustered = {"part": plan.FIGURE_2, "kind": "clustered", "objectives": made_up.falling(0.2), "active": 6}
+    made.runs += [made_up.run(**clustered, alpha=alpha) for alpha in (1e-3, 1e-4)]
+    finding = claims_blocks.active_blocks(made)
+    assert finding.outcome == "agrees"
+    assert "reuters at 1e-3: clustered 6, random 32. By value" in finding.found
+    assert "reuters at 1e-4: random cycles, not counted" in finding.found
 
 
 def test_cycling_random_blocks_are_no_agreement_either():
