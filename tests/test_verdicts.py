@@ -128,6 +128,9 @@ def test_a_run_above_f_zero_has_diverged_and_one_that_goes_to_and_fro_cycles():
     later = np.concatenate([made_up.falling(0.3, 20), np.full(20, 5.0)])
     assert trouble(made_up.run("", "random", later), f_zero, upto=150) == ""
     assert trouble(made_up.run("", "random", later), f_zero) == "diverged"
+    stopped = made_up.run("", "random", later, status="diverged")
+    assert trouble(stopped, f_zero, upto=150) == ""  # the status is that of the end
+    assert trouble(stopped, f_zero, upto=400) == "diverged"
 
 
 def test_nobody_leads_a_run_that_diverged():
@@ -231,6 +234,28 @@ def test_crossover_is_found_where_random_overtakes():
     assert "By value at 1e-5: not seen" in finding.found
     made.runs = [run for run in made.runs if run.part != plan.FIGURE_2]
     assert claims_curves.crossover(made).outcome == "not measured"
+
+
+def test_who_comes_back_from_above_f_zero_overtook_nobody():
+    made = made_up.results(clustered_wins=True)
+    values = {"random": [0.7, 9.0, 5.0, 0.71, 0.1], "clustered": [0.7, 0.4, 0.35, 0.33, 0.32]}
+    with_runs(made, plan.FIGURE_2, values, critical=1_000_000)
+    finding = claims_curves.crossover(made)
+    assert finding.outcome == "differs"
+    assert "random stood above f(0) whenever it was behind" in finding.found
+    assert "overtook clustered" not in claims_curves.per_iteration(made, readings.ADDED).why
+
+
+def test_an_objective_of_nan_is_a_run_that_diverged():
+    made = made_up.results(clustered_wins=True)
+    clustered = made_up.falling(0.2)
+    with_runs(made, plan.FIGURE_2, {"random": made_up.falling(0.4), "clustered": clustered}, (1e-6,))
+    lost = np.concatenate([made_up.falling(0.4, 30), [math.nan] * 10])
+    with_runs(made, plan.FIGURE_2, {"random": lost, "clustered": clustered}, (1e-5,))
+    finding = claims_curves.per_iteration(made, readings.ADDED)
+    end = finding.found.split("at the end of the shorter run ")[1]
+    assert end.startswith("clustered is ahead in 1, level in 0, behind in 0 of 2 cells (random diverged in 1")
+    assert finding.outcome != "agrees"
 
 
 # ----------------------------------------------------------------------------------------------- blocks

@@ -29,13 +29,17 @@ def pair_of(results: Results, part: str, set_name: str, alpha: float) -> Pair | 
 
 
 def trouble(run: Run, f_zero: float, upto: float = math.inf) -> str:
-    """ "diverged" above f(0), "cycles" if it goes up and down without getting on, else ""; by this iteration."""
+    """ "diverged" above f(0), "cycles" if it goes up and down without getting on, else ""; by this iteration.
+
+    A run that ended as diverged may have been sound before, and one that arrived did not cycle.
+    """
     iterations, values = run.trace["iteration"], run.trace["objective"]
     seen = iterations <= upto
     if not seen.any():
         return ""
+    ended = seen.all()
     iterations, values = iterations[seen], values[seen]
-    if run.status == "diverged" or not values[-1] <= f_zero * (1 + 1e-9):
+    if (ended and run.status == "diverged") or not values[-1] <= f_zero * (1 + 1e-9):
         return "diverged"
     if run.status in ("reached", "converged"):
         return ""
