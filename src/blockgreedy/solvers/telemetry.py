@@ -32,7 +32,7 @@ class Iteration:
     accepted: NDArray[np.int64]  # features, in the order in which they were accepted
     steps: NDArray[np.float64]  # what the update added to the weight of each of them
     gains: NDArray[np.float64]  # the decrease of the objective that each proposal guarantees if it alone is taken
-    objective: float  # after the iteration; nan where it was not computed
+    objective: float  # after the iteration, and a fit of the intercept that follows; nan where it was not computed
     spectral_radius: float  # of the accepted columns scaled to norm 1; nan where it was not computed
 
 
@@ -131,6 +131,12 @@ class Telemetry:
         for kept, new in ((self._numbers, rows), (self._flat, flat), (self._counts, counts)):
             for name, values in new.items():
                 kept[name].frombytes(np.ascontiguousarray(values).tobytes())
+
+    def correct_objective(self, iteration: int, objective: float) -> None:
+        """Replaces the objective of the last row, if it is that of this iteration and has one."""
+        numbers, objectives = self._numbers["iteration"], self._numbers["objective"]
+        if len(numbers) and numbers[-1] == iteration and not math.isnan(objectives[-1]):
+            objectives[-1] = objective
 
     def __len__(self) -> int:
         return len(self._numbers["iteration"])
