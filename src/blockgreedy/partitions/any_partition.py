@@ -31,8 +31,8 @@ def least_rho_block(
 
     No partition of the features of X into B blocks, of which none has more than max_load times the mean number of
     nonzeros (dense X: entries), has a smaller rho_block. So it says how much a better clustering could gain at most.
-    It depends on X, B and max_load alone, costs some ten passes over X, and is certified: docs/theory.md has the
-    proof. How close it comes to the best partition is not known.
+    It depends on X, B and max_load alone, costs about fifty passes over X, and is certified: docs/theory.md has
+    the proof. How close it comes to the best partition is not known.
 
     Parameters
     ----------
