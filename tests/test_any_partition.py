@@ -139,6 +139,37 @@ def test_real_partitions_of_text_are_above_the_bound():
         assert bound.value == bg.theory.least_rho_block(data.X, 16, loads.max() / loads.mean()).value
 
 
+def test_stored_zeros_are_no_load():
+    """Two copies with five stored zeros each in one block: the other block has as many nonzeros."""
+    rows, data = [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6, 7], [1.0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1]
+    stored = sp.csc_array((np.array(data), np.array(rows), np.array([0, 6, 12, 13, 14])), shape=(8, 4))
+    plain = stored.copy()
+    plain.eliminate_zeros()
+    for X in (stored, stored.tocsr(), plain):
+        rho, bound = enumerated(X, [0, 0, 1, 1], center=False)
+        assert bound <= rho * (1 + 1e-9)
+        assert bg.theory.least_rho_block(X, 2, 1.0).value == bg.theory.least_rho_block(plain, 2, 1.0).value
+        capped = bg.make_partition(X, n_blocks=2, kind="capped", max_load=1.0)
+        assert capped.nonzeros(X).tolist() == [2, 2]
+        assert bg.diagnose(X, capped)["capped"].load_balance.value == 1.0
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 60), density=0.3, rng=rng, format="csc")
+    X.data[rng.random(X.nnz) < 0.5] = 0
+    without = X.copy()
+    without.eliminate_zeros()
+    for max_load in (1.0, 1.5):
+        found = [bg.theory.least_rho_block(one, 6, max_load) for one in (X, without)]
+        assert found[0].value == pytest.approx(found[1].value, rel=1e-12)
+        blocks = bg.make_partition(X, n_blocks=6, kind="capped", max_load=1.5)
+        assert blocks.nonzeros(X).max() <= 1.5 * blocks.nonzeros(X).mean()
+
+
+def test_centring_leaves_loads_as_they_are():
+    """A column without a zero is centred explicitly, and may have zeros then."""
+    X = sp.csc_array(np.array([[1.0, 1, 0], [2, 1, 0], [3, 1, 4]]))
+    assert UnitColumns(X, center=True).loads.tolist() == [3, 3, 1]
+
+
 def test_empty_columns_leave_the_bound_at_1():
     assert bg.theory.least_rho_block(sp.csc_array((5, 4)), 2).value == 1.0
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import flag
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
-from blockgreedy.problem.columns import Columns, as_columns
+from blockgreedy.problem.columns import Columns, as_columns, loads_of
 from blockgreedy.problem.passes import column_products, combine_columns, core_matrix, weighted_squares
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class UnitColumns:
         self.n_threads, self.center = resolve_threads(n_threads), flag("center", center)
         self.columns: Columns = as_columns(X, self.n_threads)
         self.is_sparse = sp.issparse(self.columns)
+        self._given = self.columns if self.is_sparse else None
         self.n_samples, self.n_features = (int(size) for size in self.columns.shape)
         self.tilt = np.zeros(self.n_features)
         self.matrix = core_matrix(self.columns)
@@ -91,6 +92,11 @@ class UnitColumns:
         """What an inner product of two columns may be off by."""
         lost = self.raw_squares * self.scale**2  # ‖x_j‖²/‖x_j − mean‖²: digits that centring costs
         return 4 * self.n_samples * _EPSILON * max(1.0, float(lost.max()))
+
+    @cached_property
+    def loads(self) -> NDArray[np.int64]:
+        """Nonzeros of each column of X as it was given: centring moves its zeros. Of dense columns all entries."""
+        return loads_of(self._given if self.is_sparse else self.columns)
 
     @cached_property
     def copies(self) -> Duplicates:
@@ -276,8 +282,7 @@ def starting_points(
     starts.append(np.eye(1, unit.n_samples, crowded_row).ravel())
     if target is not None:  # selects the largest gradients
         starts.append(target)
-    counts = np.diff(unit.columns.indptr) if unit.is_sparse else np.full(unit.n_features, unit.n_samples)
-    order = np.argsort(counts, kind="stable")
+    order = np.argsort(unit.loads, kind="stable")
     densest = np.zeros(partition.n_blocks, dtype=np.intp)
     densest[partition.block_of[order]] = order  # the last one written stays: the densest
     starts.append(unit.combine(densest, np.ones(len(densest))))
