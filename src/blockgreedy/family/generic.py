@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from operator import index
 from typing import Any, TypeVar
 
@@ -218,7 +219,7 @@ def _rule(name: str, asked: Any, known: dict[str, Rule]) -> Rule:
 
 
 def _scale(step_scale: Any, propose: Any) -> Any:
-    if propose is not None and not (isinstance(step_scale, float | int) and step_scale == 1):
+    if propose is not None and not (isinstance(step_scale, Real) and step_scale == 1):
         raise ValueError(
             f"step_scale={shown(step_scale)} is for steps along the curvature bound; "
             f"propose={name_of(propose)} makes its own"

@@ -229,8 +229,11 @@ class Telemetry:
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Telemetry:
         """Reads what ``to_parquet`` wrote; needs pyarrow."""
-        _, parquet = _pyarrow()
-        table = parquet.read_table(path)
+        arrow, parquet = _pyarrow()
+        try:
+            table = parquet.read_table(path)
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{path} is not a telemetry: {error}") from None
         if tuple(table.column_names) != COLUMNS:
             raise ValueError(f"{path} is not a telemetry: its columns must be {', '.join(COLUMNS)}")
         columns = {name: table[name].combine_chunks() for name in COLUMNS}
