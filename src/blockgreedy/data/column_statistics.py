@@ -72,6 +72,7 @@ def _of_long_column(values: Any, n_rows: int) -> list[float]:
     return [float(field[0]) for field in made]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values of 1e200 have no sum of squares, and solvers refuse them
 def _fill(ends: NDArray[np.int64], data: Any, n_rows: int, out: NDArray[np.float64]) -> None:
     counts = np.diff(ends)
     own = np.flatnonzero(counts)
