@@ -127,12 +127,16 @@ def test_columns_beyond_the_range_of_float32_are_solved_in_other_units(exponent,
             assert solution.objective == pytest.approx(best.objective, rel=1e-6)
 
 
-def test_a_store_with_values_beyond_the_range_of_float32_is_refused(tmp_path):
+@pytest.mark.parametrize("exponent", [-40, 40])
+def test_a_store_with_values_beyond_the_range_of_float32_is_refused(exponent, tmp_path):
     random = np.random.default_rng(0)
-    X, y = 1e40 * random.standard_normal((50, 3)), random.standard_normal(50)
+    X, y = random.standard_normal((50, 3)), random.standard_normal(50)
+    X[:, 2] *= 10.0**exponent
     store = convert(Dataset(sp.csc_array(X), y), tmp_path / "far.store", column_groups=2)
     with pytest.raises(ValueError, match="too large or too small for float32; rescale them"):
-        solve_on((1, 2), bg.Problem(store, alpha=1e30))
+        solve_on((1, 2), bg.Problem(store, alpha=10.0 ** (exponent - 2)))
+    if exponent < 0:  # a column that can have no weight is none to be refused for
+        assert solve_on((1, 2), bg.Problem(store, alpha=0.01))[0].status == "converged"
 
 
 def test_a_run_that_gains_nothing_any_more_ends():
