@@ -28,6 +28,7 @@ class ColumnStatistics(NamedTuple):
     least: NDArray[np.float64]
     most: NDArray[np.float64]
 
+    @np.errstate(over="ignore", invalid="ignore")  # as in _fill
     def merged(self, n_rows: int, other: ColumnStatistics, n_other: int) -> ColumnStatistics:
         """Of the rows of both (Chan, Golub and LeVeque 1983)."""
         away = other.mean - self.mean
