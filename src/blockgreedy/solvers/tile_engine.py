@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _MAX_RENEWALS = 3
+_MOST_IDLE = 10  # iterations one after another that better neither the objective nor the dual value
 
 
 class TileEngine(EngineBase):
@@ -39,7 +40,7 @@ class TileEngine(EngineBase):
         self.problem, self.worker, self.null, self.given = problem, worker, null, start
         self.scaling = self.here = problem.scaling
         self._began = time.perf_counter() if began is None else began
-        self._n_renewals = 0
+        self._n_renewals = self._n_idle = 0
         self._touched = 0
         self.checkpoint: Checkpoint | None = None
         self._earlier = 0, 0  # iterations and entries read before the checkpoint that this run goes on from
@@ -105,6 +106,7 @@ class TileEngine(EngineBase):
 
     def step(self, n_iter: int, seconds: float) -> Ended:
         began, self._evaluated = time.perf_counter(), None
+        objective, dual_value = self._solver.objective, self._solver.dual.value
         with Deferred() as ctrl_c:
             improved = self.worker.together("step")
             touched, stops = self.worker.together("totals")
@@ -114,7 +116,9 @@ class TileEngine(EngineBase):
         self._seconds["iterations"] += time.perf_counter() - began
         if ctrl_c.pressed or stops > 0:
             return "interrupted"
-        return "" if improved else "stalled"
+        gained = objective - self._solver.objective > ROUNDING * objective or self._solver.dual.value > dual_value
+        self._n_idle = 0 if gained else self._n_idle + 1
+        return "" if improved and self._n_idle < _MOST_IDLE else "stalled"
 
     def _save(self, checkpoint: Checkpoint) -> None:
         features, inner_values = self.worker.together("support")
@@ -126,7 +130,7 @@ class TileEngine(EngineBase):
         self._evaluated = None
         self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
         inner = self.here.inner
-        self._n_renewals = 0
+        self._n_renewals = self._n_idle = 0
         with Deferred() as ctrl_c:
             self.worker.together("lower_alpha", inner.alpha, inner.l2)
         return ctrl_c.pressed
@@ -142,7 +146,7 @@ class TileEngine(EngineBase):
         point = self.point(status, with_dual=False)
         if point.is_proven or abs(before - self._verified) <= ROUNDING * abs(before):
             return False
-        self._n_renewals += 1
+        self._n_renewals, self._n_idle = self._n_renewals + 1, 0
         self._evaluated = None
         with Deferred() as ctrl_c:
             self.worker.together("start", *self.worker.together("support"), self._solver.intercept)

@@ -50,14 +50,6 @@ class Equalities:
         """Products that pull a weight towards a side without bound."""
         return np.where(np.where(products < 0, np.isinf(self._upper), np.isinf(self._lower)), products, 0.0)
 
-    def bounded_part(self, theta: Array) -> float:
-        """What the bounded sides take from the dual value."""
-        if not np.any(np.isfinite(self._lower) | np.isfinite(self._upper)):
-            return 0.0
-        v = -self._shard.over_rows(*(self._columns.T @ theta)) * self.norms
-        bound = np.where(v > 0, self._upper, -self._lower)
-        return float(np.sum(np.abs(v) * np.where(np.isinf(bound), 0.0, bound)))
-
     def moved_onto(
         self, theta: Array, curvature: Array, measure: Callable[[Array], tuple[float, ...]]
     ) -> tuple[Array, Array, Array] | None:
@@ -118,6 +110,7 @@ class Candidate:
     products: Array
     norm: float  # ‖θ‖
     best_scale: float  # of a quadratic loss, without inequalities; 1 for others
+    rounding: float = tuning.PRODUCT_ROUNDING  # so that whoever adds up products in another order finds them kept
     scale: float = 1.0
 
     @property
@@ -130,13 +123,13 @@ class Candidate:
         """How far it exceeds the inequalities of this rank's columns, which no bound and no l2 relaxes."""
         penalty = self.shard.penalty
         if penalty.is_plain:  # the same in fewer passes over the columns
-            size = tuning.PRODUCT_ROUNDING * self.norm * self.norms
+            size = self.rounding * self.norm * self.norms
             size += np.abs(self.products)
             size *= self.products != 0
             size /= penalty.l1
             return float(np.max(size, initial=0.0))
         limited = np.isinf(self._bound) & (penalty.l2 == 0) & (penalty.unit > 0) & (self.products != 0)
-        size = np.abs(self.products[limited]) + tuning.PRODUCT_ROUNDING * self.norm * self.norms[limited]
+        size = np.abs(self.products[limited]) + self.rounding * self.norm * self.norms[limited]
         with np.errstate(divide="ignore"):
             return float(np.max(size / penalty.l1[limited], initial=0.0))
 
@@ -152,7 +145,7 @@ class Candidate:
         value = -shard.rows.conjugate(scale * self.theta)
         if shard.grid.row > 0 or penalty.is_plain:  # a plain penalty's inequalities are kept: scaling has seen to it
             return value
-        rounding = np.where(self.products != 0, tuning.PRODUCT_ROUNDING * self.norm * self.norms, 0.0)
+        rounding = np.where(self.products != 0, self.rounding * self.norm * self.norms, 0.0)
         excess = np.maximum(scale * (np.abs(self.products) + rounding) - penalty.l1, 0.0)
         # columns without bound and l2 keep their inequality: scaling has seen to it
         reach = np.where(np.isfinite(self._bound), self._bound, 0.0)
