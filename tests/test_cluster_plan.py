@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,16 +12,21 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import blockgreedy as bg
+from blockgreedy.backends.tiles import calibration, tuning
 from blockgreedy.backends.tiles.calibration import calibrate
+from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.backends.tiles.grid import Grid
+from blockgreedy.backends.tiles.needs import bytes_needed
 from blockgreedy.backends.tiles.plan import Machines, Size, plan_grid
-from blockgreedy.backends.tiles.share import shard_of
+from blockgreedy.backends.tiles.relevant import relevant_columns
+from blockgreedy.backends.tiles.share import most_entries, parcel_of, shard_of
 from blockgreedy.backends.tiles.solver import TileSolver
 from blockgreedy.backends.tiles.terms import Terms
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.backends.tiles.work import Work, expected_work
 from blockgreedy.cli import app
 from blockgreedy.data.conversion import convert
+from blockgreedy.solvers.cluster_plan import Ranks
 
 KDDA = (8_400_000, 20_000_000, 305_000_000)
 CRITEO = (4_400_000_000, 10_000_000, 170_000_000_000)
@@ -98,12 +105,55 @@ def test_smaller_alphas_take_longer():
 
 
 def test_memory_decides_which_grids_fit():
-    plan = bg.plan_cluster(KDDA, machines=16, cores=16, memory="1200M")
+    plan = bg.plan_cluster(KDDA, machines=16, cores=16, memory="2600M")
     assert {grid.fits for grid in plan.grids} == {True, False}
-    assert plan.best.memory_in_all <= 1200 * 2**20
+    assert plan.best.memory_in_all <= 2600 * 2**20
     assert bg.plan_cluster(KDDA, machines=2, cores=16, memory="100M").best is None
     one = bg.plan_cluster(KDDA, machines=1, cores=1).grids[0]
     assert one.memory["tile"] >= 8 * KDDA[2]
+
+
+def test_vectors_over_all_features_take_no_more_than_is_counted(tmp_path):
+    n, p = 200, 300_000
+    random = np.random.default_rng(0)
+    values = np.where(np.arange(p) < 20, 1.0, 0.01).astype(np.float32)  # 20 columns can have a weight
+    entries = (values, (random.integers(0, n, p), np.arange(p)))
+    X, y = sp.csc_array(sp.coo_array(entries, shape=(n, p))), np.where(np.arange(n) % 2, 1.0, -1.0)
+    store = convert(bg.Dataset(X, y), tmp_path / "wide.store")
+    counted = bg.plan_cluster(store, machines=1, cores=1, relevant=1e-6).best.memory["whole"]
+    problem = bg.Problem(store, loss="logistic", alpha=1.0, fit_intercept=True)
+    tracemalloc.start()
+    try:
+        problem = problem.with_alpha(0.5 * problem.alpha_max)
+        bg.solve(problem, n_threads=1)
+        assert 24 * p < tracemalloc.get_traced_memory()[1] < counted
+    finally:
+        tracemalloc.stop()
+
+
+def test_columns_far_from_zero_count_as_dense_ones(tmp_path):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((300, 6))
+    X[:, 4:] += 1e6
+    y = random.standard_normal(300)
+    store = convert(bg.Dataset(sp.csc_array(X), y), tmp_path / "far.store")
+    problem = bg.Problem(store, loss="huber", alpha=0.1, fit_intercept=True).scaling.inner
+    assert len(problem.design.moved) == 2
+    grid = Grid(Alone(), 1, 1)
+    needed = bytes_needed(problem, grid, relevant_columns(problem, 1))
+    parcel = parcel_of(problem, problem.null_model, grid, relevant_columns(problem, 1))
+    dense, parcel_bytes = 2 * 300 * store.dtype.itemsize, parcel.nbytes
+    problem.design.moved = problem.design.moved[:0]
+    assert needed - bytes_needed(problem, grid, relevant_columns(problem, 1)) == dense
+    assert parcel_bytes - replace(parcel, moved=parcel.moved[:0]).nbytes == dense
+
+
+def test_a_limit_of_memory_holds_what_is_beside_the_entries_of_a_working_set():
+    problem = bg.Problem(sp.csc_array((100, 5000), dtype=np.float32), np.ones(100), alpha=0.1)
+    n_bytes = 200 << 20
+    # 4 + 4 bytes of an entry, 3 of private sums, and a fifth that stays empty
+    held = most_entries(problem, (1, 1), 0, n_bytes) * 11 * 1.25
+    assert held <= n_bytes - tuning.BASE_BYTES - 8 * 9 * 5000
 
 
 def test_ranks_of_a_machine_send_through_its_memory():
@@ -140,6 +190,41 @@ def test_calibration_measures_every_term_of_a_machine():
     together = run_in_threads(2, lambda ranks: calibrate(Size(2000, 1000, 50_000), work, 1, 2, ranks))
     assert together[0] == together[1]
     assert together[0].local_latency > 0
+
+
+def small_measurements(monkeypatch):
+    sizes = {"_LONG": 1000, "_TALL": (3000, 10), "_WIDE": (300, 3000), "_WORKING": (50, 200), "_REPEATS": 1}
+    for name, value in sizes.items():
+        monkeypatch.setattr(calibration, name, value)
+
+
+@pytest.mark.parametrize("n_empty", [60, 200])
+def test_calibration_takes_made_up_columns_where_the_first_rows_have_no_entries(monkeypatch, tmp_path, n_empty):
+    small_measurements(monkeypatch)
+    X = sp.random_array((200, 10), density=0.2, rng=np.random.default_rng(0), format="lil")
+    X[:n_empty] = 0
+    store = convert(bg.Dataset(sp.csc_array(X), np.arange(200) % 2), tmp_path / "a.store", row_groups=2)
+    plan = bg.plan_cluster(store, machines=16, cores=2, terms="calibrate")
+    assert plan.terms.gradient > 0
+    assert plan.terms.product > 0
+
+
+def test_rows_that_one_rank_cannot_read_end_the_calibration_of_all(monkeypatch, tmp_path):
+    small_measurements(monkeypatch)
+    X = sp.random_array((200, 10), density=0.2, rng=np.random.default_rng(0), format="csc")
+    convert(bg.Dataset(X, np.arange(200) % 2), tmp_path / "a.store")
+
+    def planned(ranks):
+        store = bg.data.Store(tmp_path / "a.store")
+        if ranks.rank == 1:
+            store.tile = lambda *_: (_ for _ in ()).throw(OSError("the disk is gone"))
+        try:
+            bg.plan_cluster(store, machines=2, cores=1, terms=Ranks(ranks, True))
+        except OSError as error:
+            return str(error)
+        return ""
+
+    assert run_in_threads(2, planned) == ["the disk is gone"] * 2
 
 
 def test_the_command_prints_a_table_and_json():

@@ -115,6 +115,18 @@ def test_null_model_is_a_minimum_over_the_unpenalised_features(seed, loss):
     assert problem.kkt_residual(problem.null_model.full_coef(6)) < 1e-6
 
 
+@pytest.mark.parametrize("make", [np.array, sp.csc_array])
+def test_an_empty_unpenalised_feature_leaves_the_null_model_nothing_to_fit(make):
+    rng, y = np.random.default_rng(0), np.where(np.arange(19) % 2, 1.0, -1.0)
+    X = make(np.c_[np.zeros(19), rng.normal(size=19)])
+    for _ in range(20):
+        options = {"loss": "logistic", "penalty_weights": [0.0, 1.0], "offset": rng.normal(size=19)}
+        problem = bg.Problem(X, y, alpha=1.0, **options)
+        assert problem.null_model.objective == problem.objective(np.zeros(2))
+        problem = problem.with_alpha(0.1 * problem.alpha_max)
+        assert bg.solve(problem, n_threads=1).status == "converged"
+
+
 def test_null_model_finds_a_far_offset_under_huber_loss():
     rng = np.random.default_rng(0)
     X = np.c_[np.ones(50), rng.normal(size=(50, 3))]

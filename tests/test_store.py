@@ -218,12 +218,13 @@ def test_a_tile_can_be_asked_for_in_advance(dataset, tmp_path):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_standard_deviations_of_columns_far_from_0_are_those_of_the_matrix(tmp_path, weighted):
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_standard_deviations_of_columns_far_from_0_are_those_of_the_matrix(tmp_path, weighted, fit_intercept):
     random = np.random.default_rng(0)
     X = np.column_stack([random.normal(mean, 1, 300) for mean in (0, 1e3, 1e6, 1e8)])
     X = sparse.csc_array(np.column_stack([X, np.zeros(300), np.full(300, 1e7)]))
     y = np.where(random.random(300) > 0.5, 1.0, -1.0)
-    options = {"loss": "logistic", "alpha": 0.01, "fit_intercept": True, "standardize": True}
+    options = {"loss": "logistic", "alpha": 0.01, "fit_intercept": fit_intercept, "standardize": True}
     if weighted:
         options["sample_weight"] = random.integers(0, 4, 300)
     store = convert(bg.Dataset(X, y), tmp_path / "made.store", row_groups=2)

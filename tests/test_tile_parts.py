@@ -141,6 +141,19 @@ def test_keys_tell_columns_apart_and_add_up_over_rows():
     assert np.array_equal(column_keys(upper, 0) + column_keys(lower, 25), keys)
 
 
+def test_keys_of_whole_numbers_and_of_opposite_columns_differ():
+    random = np.random.default_rng(0)
+    tables = [random.integers(low, high, (200, 300)).astype(np.float64) for low, high in ((0, 2), (1, 5))]
+    X = columns(200, 300, np.float64, 4, density=0.2)
+    for table in (*tables, -tables[1], sp.hstack([X, -X, 2 * X, 0.5 * X])):
+        made = sp.csc_array(table)
+        made.sort_indices()
+        keys = column_keys(as_csc(made), 0)
+        assert len(np.unique(keys)) == len(keys)
+        bits = np.unpackbits(keys.view(np.uint8)).reshape(len(keys), 64)
+        assert np.all(np.abs(np.mean(bits, axis=0) - 0.5) < 0.2)  # each is as good as random
+
+
 def made_model(seed, n=40, m=25, upper=np.inf):
     random = np.random.default_rng(seed)
     Z = random.standard_normal((n, m))

@@ -86,20 +86,6 @@ def test_dense_and_float32_columns():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_small_alphas_are_proven(loss):
-    """Products that should be below alpha are 1e7 times as large before they cancel: rounding counts."""
-    for seed in range(5):
-        random = np.random.default_rng(seed)
-        X = random.standard_normal((60, 8))
-        y = X[:, 0] + random.standard_normal(60)
-        y = np.sign(y) if loss in ("logistic", "squared_hinge") else y
-        problem = bg.Problem(X, y, loss=loss, alpha=1.0)
-        problem = problem.with_alpha(1e-7 * problem.alpha_max)
-        for grid in ((1, 1), (2, 2)):
-            assert_same_optimum(problem, solve_on(grid, problem, tol=1e-5)[0], 1e-5, close=1e-5)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
 def test_bounded_sides_of_unpenalised_features_cost_a_dual_point_once(loss):
     random = np.random.default_rng(0)
     X = random.standard_normal((80, 12))
@@ -148,6 +134,72 @@ def test_a_run_that_gains_nothing_any_more_ends():
         solution = solve_on((1, 1), problem.with_alpha(ratio * problem.alpha_max), tol=1e-9)[0]
         assert solution.status == "stalled"
         assert solution.n_iter < 100
+
+
+@pytest.mark.parametrize("kind", ["0 and 1", "1 to 4", "opposite"])
+def test_columns_that_look_alike_are_not_taken_for_copies(kind):
+    random = np.random.default_rng(1)
+    loss, options = "squared", {"fit_intercept": True}
+    if kind == "opposite":
+        half = sp.random_array((150, 400), density=0.1, rng=random, format="csc")
+        X, options = sp.csc_array(sp.hstack([half, -half])), {"positive": True, "fit_intercept": True}
+    else:
+        low, high = (0, 2) if kind == "0 and 1" else (1, 5)
+        X = random.integers(low, high, (200, 300)).astype(np.float64)
+    truth = random.standard_normal(X.shape[1]) * (random.random(X.shape[1]) < 0.1)
+    y = X @ truth + 0.3 * random.standard_normal(X.shape[0])
+    if kind == "0 and 1":
+        loss, y = "logistic", np.where(y > np.median(y), 1.0, -1.0)
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, **options)
+    problem = problem.with_alpha(0.02 * problem.alpha_max)
+    for grid in ((1, 1), (2, 2)):
+        assert_same_optimum(problem, solve_on(grid, problem, tol=1e-8, max_iter=100)[0], 1e-8)
+
+
+@pytest.mark.parametrize("seed", [4, 9])
+def test_steps_that_rounding_decides_come_to_an_end(seed):
+    """Targets that differ in their last digits only: no gap of 1e-6 can be shown."""
+    random = np.random.default_rng(seed)
+    X = sp.random_array((82, 64), density=0.02, rng=random, format="csc")
+    y = 1e4 + 1e-5 * random.standard_normal(82)
+    problem = bg.Problem(X, y, loss="huber", huber_delta=3e-6, alpha=1.0, offset=random.standard_normal(82))
+    problem = problem.with_alpha(0.015 * problem.alpha_max)
+    assert solve_on((1, 1), problem, tol=1e-6, max_iter=1000)[0].status in ("stalled", "converged")
+
+
+@pytest.mark.parametrize("grid", [(1, 1), (2, 2)])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("ratio", [1e-6, 1e-8])
+def test_a_proof_at_a_small_alpha_is_not_lost_to_rounding(loss, ratio, grid):
+    """Products are then sums that cancel to a millionth of their terms."""
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        X = random.standard_normal((60, 20))
+        y = X[:, :5].sum(axis=1) + random.standard_normal(60)
+        if loss in ("logistic", "squared_hinge"):
+            y = np.where(y > 0, 1.0, -1.0)
+            y[:10] *= -1
+        problem = bg.Problem(X, y, loss=loss, alpha=1.0)
+        problem = problem.with_alpha(ratio * problem.alpha_max)
+        found = solve_on(grid, problem, tol=1e-6)[0]
+        assert found.status == "converged"
+        assert problem.duality_gap(found.coef, found.intercept, found.dual) <= 1.01e-6 * problem.null_model.objective
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of squares that overflow
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber"])
+@pytest.mark.parametrize("exponents", [(-310,), (-310, 160), (160,)])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_no_gap_is_not_a_number_where_columns_leave_the_range_of_float64(loss, exponents, standardize):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 10))
+    y = X[:, -1] + random.standard_normal(60)
+    X[:, : len(exponents)] *= 10.0 ** np.array(exponents)
+    y = np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+    problem = bg.Problem(X, y, loss=loss, alpha=1.0, standardize=standardize)
+    problem = problem.with_alpha(0.05 * problem.alpha_max)
+    assert bg.solve(problem, n_threads=1).gap >= 0
+    assert solve_on((1, 1), problem, max_iter=30)[0].gap >= 0
 
 
 def test_a_start_is_used_and_a_bad_one_is_not():

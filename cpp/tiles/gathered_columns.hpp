@@ -66,16 +66,21 @@ GatheredColumns<T> gather_columns(const std::vector<ColumnPart<T>>& parts, std::
   return out;
 }
 
-// A sum over the entries of a column: equal columns have equal sums, others almost surely have not, and the sums of
-// parts with different rows add up to that of the whole. `first_row` is the number of the matrix's first row.
+// A sum over the entries of a column: equal columns have equal sums, and the sums of parts with different rows add up to
+// that of the whole. `first_row` is the number of the matrix's first row. Each term is a hash of row and value together
+// (the end of SplitMix64), whose bits are as good as random: two columns that differ share a sum with a probability of
+// 2^-64, so that nobody has to compare them. Terms that were linear in the value's bits would not do: small whole
+// numbers differ in very few of these, and x and -x in one.
 template <class T>
 std::uint64_t column_key(const CscView<T>& matrix, std::int64_t j, std::int64_t first_row) {
   std::uint64_t sum = 0;
   matrix.for_each_nonzero(j, [&](std::int32_t row, double value) {
     std::uint64_t mixed = static_cast<std::uint64_t>(first_row + row + 1) * 0x9e3779b97f4a7c15U;
     mixed = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9U;
-    mixed ^= mixed >> 32;
-    sum += mixed * ((__builtin_bit_cast(std::uint64_t, value) * 0x9e3779b97f4a7c15U) | 1U);
+    mixed ^= (mixed >> 32) ^ __builtin_bit_cast(std::uint64_t, value);
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+    sum += mixed ^ (mixed >> 31);
   });
   return sum;
 }

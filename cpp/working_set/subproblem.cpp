@@ -102,7 +102,7 @@ void Subproblem::sort_into_blocks(const std::vector<std::int32_t>& block, std::i
 bool Subproblem::use_cholesky_factor(double passes, bool keep, const Gram::Reader& read) {
   const auto m = static_cast<std::int64_t>(columns.size());
   const bool dense = std::all_of(columns.begin(), columns.end(), [](const SubproblemColumn& c) { return c.dense; });
-  if (!dense || T::gram_rows_per_column * m > n_rows_) return false;
+  if (m == 0 || !dense || T::gram_rows_per_column * m > n_rows_) return false;  // without columns no rows were left
   std::vector<std::int32_t> features(columns.size());
   for (std::size_t k = 0; k < columns.size(); ++k) features[k] = columns[k].feature;
   const double per_entry = m * n_rows_ > T::cached_entries ? T::uncached_ns : T::cached_ns;

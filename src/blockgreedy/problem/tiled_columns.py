@@ -176,7 +176,7 @@ class TiledColumns:
         for begin in range(0, len(features), at_once):
             own = features[begin : begin + at_once]
             columns = self._taken(own).toarray().astype(np.float64)
-            middle = columns[int(np.argmax(row_weights))]
+            middle = columns[int(np.argmax(row_weights))].copy()  # a view would move with its row
             columns -= middle
             means = row_weights @ columns
             squares[own], mean[own] = row_weights @ np.square(columns - means), means + middle

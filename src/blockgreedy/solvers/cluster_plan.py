@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from blockgreedy.backends.tiles.agreement import agreed
 from blockgreedy.backends.tiles.calibration import calibrate, first_rows
 from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.plan import ClusterPlan, Machines, Size, plan_grids
@@ -97,7 +98,8 @@ def plan_cluster(
         ``best`` and ``grids``, each with ``grid``, ``memory``, ``rounds``, ``n_bytes``, ``per_iteration``, ``total``
         and ``seconds`` (by what they are spent on); ``as_dict()``.
     """
-    size = size_of(data)
+    measuring = terms if isinstance(terms, Ranks) else Ranks(Alone(), True)
+    size = agreed(measuring.communicator, lambda: size_of(data))  # a file may be unreadable for one rank alone
     cluster = Machines(
         whole("machines", machines, 1),
         whole("cores", cores, 1),
@@ -114,9 +116,10 @@ def plan_cluster(
     }
     work = expected_work(size.n_samples, size.n_features, alpha_ratio, **known)
     if terms == "calibrate" or isinstance(terms, Ranks):
-        ranks, threads = (terms, 1) if isinstance(terms, Ranks) else (Ranks(Alone(), True), resolve_threads(None))
-        sample = first_rows(data) if isinstance(data, TiledDesign) else None
-        terms = calibrate(size, work, threads, cluster.n_ranks, ranks.communicator, ranks.are_near, sample)
+        threads = 1 if isinstance(terms, Ranks) else resolve_threads(None)
+        ranks, is_near = measuring.communicator, measuring.are_near
+        sample = agreed(ranks, lambda: first_rows(data) if isinstance(data, TiledDesign) else None)
+        terms = calibrate(size, work, threads, cluster.n_ranks, ranks, is_near, sample)
     elif not isinstance(terms, Terms | None):
         raise TypeError(f"terms={shown(terms)} must be Terms, Ranks or 'calibrate'")
     return plan_grids(size, cluster, Terms() if terms is None else terms, work)

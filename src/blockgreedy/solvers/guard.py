@@ -69,9 +69,10 @@ def guard(
         point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), weights)
         if value > dual_value:
             other, dual_value = point, value
-    if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
+    if not dual_value >= 0:  # or infeasible, or not a number: 0 proves that the objective is at least 0
         other, dual_value = np.zeros(inner.n_samples), 0.0
-    gap, value = max(objective - dual_value, 0.0), scaling.value_out(objective)
+    gap = max(objective - dual_value, 0.0) if np.isfinite(objective) else np.inf
+    value = scaling.value_out(objective)
     loss, is_proven = value - scaling.value_out(penalty), gap <= engine.enough
     found = Point(features, values, intercept, value, loss, scaling.value_out(gap), is_proven, None)
     return Guarded(found, other, inner_intercept)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _MAX_RENEWALS = 3
-_MOST_IDLE = 10  # iterations one after another that better neither the objective nor the dual value
 
 
 class TileEngine(EngineBase):
@@ -40,7 +39,7 @@ class TileEngine(EngineBase):
         self.problem, self.worker, self.null, self.given = problem, worker, null, start
         self.scaling = self.here = problem.scaling
         self._began = time.perf_counter() if began is None else began
-        self._n_renewals = self._n_idle = 0
+        self._n_renewals = 0
         self._touched = 0
         self.checkpoint: Checkpoint | None = None
         self._earlier = 0, 0  # iterations and entries read before the checkpoint that this run goes on from
@@ -106,7 +105,6 @@ class TileEngine(EngineBase):
 
     def step(self, n_iter: int, seconds: float) -> Ended:
         began, self._evaluated = time.perf_counter(), None
-        objective, dual_value = self._solver.objective, self._solver.dual.value
         with Deferred() as ctrl_c:
             improved = self.worker.together("step")
             touched, stops = self.worker.together("totals")
@@ -116,9 +114,7 @@ class TileEngine(EngineBase):
         self._seconds["iterations"] += time.perf_counter() - began
         if ctrl_c.pressed or stops > 0:
             return "interrupted"
-        gained = objective - self._solver.objective > ROUNDING * objective or self._solver.dual.value > dual_value
-        self._n_idle = 0 if gained else self._n_idle + 1
-        return "" if improved and self._n_idle < _MOST_IDLE else "stalled"
+        return "" if improved else "stalled"
 
     def _save(self, checkpoint: Checkpoint) -> None:
         features, inner_values = self.worker.together("support")
@@ -130,7 +126,7 @@ class TileEngine(EngineBase):
         self._evaluated = None
         self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
         inner = self.here.inner
-        self._n_renewals = self._n_idle = 0
+        self._n_renewals = 0
         with Deferred() as ctrl_c:
             self.worker.together("lower_alpha", inner.alpha, inner.l2)
         return ctrl_c.pressed
@@ -146,7 +142,7 @@ class TileEngine(EngineBase):
         point = self.point(status, with_dual=False)
         if point.is_proven or abs(before - self._verified) <= ROUNDING * abs(before):
             return False
-        self._n_renewals, self._n_idle = self._n_renewals + 1, 0
+        self._n_renewals += 1
         self._evaluated = None
         with Deferred() as ctrl_c:
             self.worker.together("start", *self.worker.together("support"), self._solver.intercept)
@@ -172,9 +168,9 @@ class TileEngine(EngineBase):
         if not scaling.is_identity:
             own = scaling.penalty_in(features, values)
             objective, penalty = objective - penalty + own, own
-        if dual_value < 0:  # or infeasible: 0 proves that the objective is at least 0
+        if not dual_value >= 0:  # or infeasible, or not a number: 0 proves that the objective is at least 0
             dual_value, dual = 0.0, None if dual is None else np.zeros(len(dual))
-        gap = max(objective - dual_value, 0.0)
+        gap = max(objective - dual_value, 0.0) if np.isfinite(objective) else np.inf
         self._seconds["guard"] += time.perf_counter() - began
         value = scaling.value_out(objective)
         return Point(

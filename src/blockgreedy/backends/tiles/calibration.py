@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.backends.tiles.agreement import agreed
 from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid, cuts
 from blockgreedy.backends.tiles.local import Team
@@ -226,6 +227,22 @@ def _of_messages(ranks: Communicator) -> tuple[float, float]:
     return float(latency / hops), float(sent / max(seconds - latency, 1e-9))
 
 
+def _of_this_machine(size: Size, work: Work, n_threads: int, n_ranks: int, sample: Any) -> Terms:
+    tile = working_set = None
+    if sample is not None:
+        own = max(1, min(sample.shape[0], size.n_samples // n_ranks))
+        tile = _longest(sample, work.relevant)
+        working_set = _like_working_sets(some_rows(Team(1), sample, 0, own), work)
+    if tile is None or not tile.nnz:  # nothing to measure with, as where the first rows of a store are empty
+        tile = _columns(*_scaled(size))
+    if working_set is None or not working_set.nnz:
+        working_set = _made_up(size, work, n_ranks)
+    terms = replace(Terms(), **_of_tiles(tile, n_threads), **_of_working_sets(working_set, n_threads))
+    terms = replace(terms, **dict(zip(("working", "call"), _of_models(), strict=True)))
+    n_own = min(max(size.n_samples // n_ranks, _LEAST_ROWS), _TALL[0])  # short vectors stay in the cache
+    return replace(terms, row=_of_vectors((n_own, _TALL[1]), terms), column=_of_vectors(_WIDE, terms))
+
+
 def calibrate(
     size: Size,
     work: Work,
@@ -238,19 +255,11 @@ def calibrate(
     """Measures this machine, and where there are ranks what messages among them take: all of them call this.
 
     ``n_ranks``: of the fit that is planned. ``is_local``: whether ``ranks`` are on one machine. All of them get the
-    terms of the slowest. ``sample``: some rows of the data; how their entries lie decides how fast products are.
+    terms of the slowest. ``sample``: some rows of the data, if there are any entries in them; how these lie decides how
+    fast products are.
     """
     ranks = Alone() if ranks is None else ranks
-    if sample is None:
-        tile, working_set = _columns(*_scaled(size)), _made_up(size, work, n_ranks)
-    else:
-        own = max(1, min(sample.shape[0], size.n_samples // n_ranks))
-        tile = _longest(sample, work.relevant)
-        working_set = _like_working_sets(some_rows(Team(1), sample, 0, own), work)
-    terms = replace(Terms(), **_of_tiles(tile, n_threads), **_of_working_sets(working_set, n_threads))
-    terms = replace(terms, **dict(zip(("working", "call"), _of_models(), strict=True)))
-    n_own = min(max(size.n_samples // n_ranks, _LEAST_ROWS), _TALL[0])  # short vectors stay in the cache
-    terms = replace(terms, row=_of_vectors((n_own, _TALL[1]), terms), column=_of_vectors(_WIDE, terms))
+    terms = agreed(ranks, lambda: _of_this_machine(size, work, n_threads, n_ranks, sample))
     names = [*Terms.__dataclass_fields__]
     slowest = ranks.reduce(np.array([getattr(terms, name) for name in names]), "max")
     terms = Terms(**dict(zip(names, slowest.tolist(), strict=True)))

@@ -110,7 +110,7 @@ class Candidate:
     products: Array
     norm: float  # ‖θ‖
     best_scale: float  # of a quadratic loss, without inequalities; 1 for others
-    rounding: float = tuning.PRODUCT_ROUNDING  # so that whoever adds up products in another order finds them kept
+    rounding: float = tuning.PROOF_ROUNDING  # part of ‖x_j‖‖θ‖ by which products count as larger
     scale: float = 1.0
 
     @property

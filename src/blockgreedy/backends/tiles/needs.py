@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.relevant import groups_of_share
 from blockgreedy.backends.tiles.share import own_rows_and_columns
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
 _PER_COLUMN = 20 * 8  # bytes for each column of the rank: weights, norms, products, penalties and their like
 _PER_OWN_ROW = 10 * 8  # for each row that it owns: predictions, dual points, curvatures
-_PER_ROW, _PER_FEATURE = 3 * 8, 3 * 8  # for every row and feature of the problem: targets, dual point, weights
+# For every row and feature of the problem: targets, dual point, weights.
+_PER_ROW, _PER_FEATURE = 3 * 8, tuning.NUMBERS_PER_FEATURE * 8
 
 
 def bytes_needed(problem: Problem, grid: Grid, relevant: RelevantColumns) -> int:
@@ -42,6 +44,8 @@ def bytes_needed(problem: Problem, grid: Grid, relevant: RelevantColumns) -> int
         if n_rows < design.shape[0]:  # a copy of relevant columns
             needed += int(per_entry * np.sum(own.entries) * n_rows / design.shape[0])
         return needed
+    places = design.moved_places  # columns far from 0 are dense, and in memory
+    needed += design.dtype.itemsize * n_rows * np.count_nonzero((places >= columns.start) & (places < columns.stop))
     for r, c in stored_tiles(design.tiles, rows, columns):
         top, bottom = (int(at) for at in design.tiles.row_cuts[r : r + 2])
         kept = min(bottom, rows.stop) - max(top, rows.start)

@@ -54,7 +54,7 @@ class Parcel:
         """Memory that the tile takes where it is used, and what is kept for each row and column beside it."""
         n_rows, n_columns = self.rows.stop - self.rows.start, len(self.features)
         of_vectors = 8 * (tuning.NUMBERS_PER_ROW * len(self.y) + 3 * n_rows + tuning.NUMBERS_PER_COLUMN * n_columns)
-        return int(of_vectors + self._tile_bytes)
+        return int(of_vectors + self._tile_bytes + n_rows * len(self.moved) * self.dtype.itemsize)
 
     @property
     def _tile_bytes(self) -> int:

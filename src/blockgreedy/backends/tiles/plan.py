@@ -155,8 +155,8 @@ def _memory(grid: tuple[int, int], size: Size, work: Work) -> dict[str, float]:
         "tile": own_entries * entry + _REAL * (p / columns + 1),
         "columns": tuning.NUMBERS_PER_COLUMN * _REAL * work.relevant * p / columns,
         "rows": _REAL * (tuning.NUMBERS_PER_ROW * n / (rows * columns) + _GROUP_ROW_VECTORS * n / rows),
-        "whole": _REAL * _WHOLE_ROW_VECTORS * n,
-        "working set": kept * entry + scaled * _SCALED + 30 * _REAL * work.working_set,
+        "whole": _REAL * (_WHOLE_ROW_VECTORS * n + tuning.NUMBERS_PER_FEATURE * p),
+        "working set": kept * entry + scaled * (_SCALED + tuning.BYTES_OF_SUMS) + 30 * _REAL * work.working_set,
     }
 
 

@@ -27,6 +27,7 @@ class OwnPenalty:
     def move_to(self, alpha: float, l2: float) -> None:
         self.alpha, self.ridge = alpha, l2
         self.l1, self.l2 = alpha * self.unit, l2 * self.l2_unit
+        self._least_l1 = float(np.min(self.l1, initial=np.inf))  # may underflow
 
     def value(self, features: NDArray[np.intp], values: Array) -> float:
         return float(np.sum(self.l1[features] * np.abs(values) + 0.5 * self.l2[features] * values * values))
@@ -34,7 +35,7 @@ class OwnPenalty:
     @property
     def is_plain(self) -> bool:
         """Whether every feature is penalised by L1 alone, as in most problems."""
-        return self._is_unbounded and self.ridge == 0 and self.alpha > 0
+        return self._is_unbounded and self.ridge == 0 and self._least_l1 > 0
 
     @property
     def is_free(self) -> NDArray[np.bool_]:

@@ -121,8 +121,8 @@ def most_entries(problem: Problem, shape: tuple[int, int], n_columns: int, memor
         return np.inf
     size, itemsize = shape[0] * shape[1], problem.design.dtype.itemsize
     own = tuning.NUMBERS_PER_ROW * problem.n_samples / size + tuning.NUMBERS_PER_COLUMN * n_columns
-    base = tuning.BASE_BYTES + 8 * own
-    bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0)
+    base = tuning.BASE_BYTES + 8 * (own + tuning.NUMBERS_PER_FEATURE * problem.n_features)
+    bytes_of_entry = 4 + itemsize + (4 if itemsize > 4 else 0) + tuning.BYTES_OF_SUMS
     return size * max(memory - base, 0.25 * memory) / (1.25 * bytes_of_entry)
 
 
@@ -140,14 +140,15 @@ def _aligned(wanted: NDArray[np.int64], stored: NDArray[np.int64], must: bool) -
 def _may_be_free(problem: Problem) -> bool:
     """Whether features of some rank may be without penalty: what all ranks know without asking."""
     u = problem.penalty_weights
-    return problem.l2 == 0 and (problem.alpha == 0 or (u is not None and bool(np.any(u == 0))))
+    return problem.l2 == 0 and (problem.alpha == 0 or (u is not None and bool(np.any(problem.alpha * u == 0))))
 
 
 def _penalty_of(problem: Problem, features: NDArray[np.int64]) -> OwnPenalty:
     penalty, ones = problem.penalty_at(features), np.ones(len(features))
     unit = ones if problem.penalty_weights is None else problem.penalty_weights[features]
     l2_unit = ones if problem.l2_weights is None else problem.l2_weights[features]
-    unit = np.where(np.isinf(unit), 0.0, unit)
+    # where alpha·u underflows, a feature is without penalty, for every part of the solver
+    unit = np.where(np.isinf(unit) | (problem.alpha * unit == 0), 0.0, unit)
     return OwnPenalty(unit, l2_unit, penalty.lower, penalty.upper, problem.alpha, problem.l2)
 
 

@@ -89,6 +89,7 @@ class TileSolver:
         self._slack = np.full(self.shard.tile.n_features, -np.inf)
         self._scanned: Array | None = None  # the θ of the last scan
         self._last_decrease, self._is_slow, self._was_truncated, self._has_failed = np.inf, False, True, False
+        self._n_idle = 0  # steps in a row that changed nothing that counts
 
     # -- where it stands
 
@@ -139,6 +140,7 @@ class TileSolver:
         self._slack += shard.penalty.l1 - before  # what is known of columns still holds
         self._forced, self._careful, self._effort = self._always, True, 1
         self._last_decrease, self._is_slow, self._was_truncated, self._has_failed = np.inf, False, True, False
+        self._n_idle = 0
         self.dual.forget()
         self.objective = self.evaluate(shard.rows.predictions)
 
@@ -146,6 +148,15 @@ class TileSolver:
 
     def step(self) -> bool:
         """False if it cannot go on in floating point."""
+        objective, dual_value = self.objective, self.dual.value
+        goes_on = self._iterate()
+        # steps that promise less than rounding are taken without a gain that shows; they must not go on for ever
+        least = tuning.ROUNDING * abs(objective)
+        is_idle = not (objective - self.objective > least or self.dual.value - dual_value > least)
+        self._n_idle = self._n_idle + 1 if is_idle else 0
+        return goes_on and self._n_idle < tuning.MOST_IDLE
+
+    def _iterate(self) -> bool:
         shard, rows = self.shard, self.shard.rows
         self.n_iter += 1
         products = self._scan()
@@ -196,13 +207,13 @@ class TileSolver:
         due = (self._slack <= 0) | (self.weights != 0) | self._forced
         found = self._products(theta, due)
         left = penalty.l1 - np.abs(found)
-        left -= tuning.PRODUCT_ROUNDING * self._theta.norm * self.norms
+        left -= tuning.PROOF_ROUNDING * self._theta.norm * self.norms
         np.copyto(self._slack, left, where=due)
         self._scanned = theta
         return found
 
     def _candidate(
-        self, theta: Array, products: Array, norm: float, best_scale: float, rounding: float = tuning.PRODUCT_ROUNDING
+        self, theta: Array, products: Array, norm: float, best_scale: float, rounding: float = tuning.PROOF_ROUNDING
     ) -> Candidate:
         return Candidate(self.shard, self.norms, theta, products, norm, best_scale, rounding)
 
@@ -375,10 +386,10 @@ class TileSolver:
         theta = rows.into_domain(self.dual.theta)
         norm = float(np.sqrt(shard.over_rows(float(np.sum(theta * theta)))[0]))
         products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
-        # without the margin that points are made with: it is there for what these products differ by from those
-        candidate = self._candidate(theta, products, norm, 1.0, rounding=0.0)
+        # points are made with a larger margin, for what these products differ by from those
+        candidate = self._candidate(theta, products, norm, 1.0, rounding=tuning.PRODUCT_ROUNDING)
         ratio = float(shard.largest(candidate.ratio)[0])
-        if ratio > 1 + 1e-12:
+        if not ratio <= 1 + 1e-12:
             return loss + penalty, penalty, -np.inf
         candidate.scale_to(ratio)
         left = self._equalities.left_of(theta)
