@@ -8,6 +8,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+# Numbers of the tile solver's tuning with which working sets of small problems are chosen and limited as those of
+# large ones are: with its own, every column would be in them.
+SMALL_SETS = {"LEAST_SET": 3, "KEPT_AT_LEAST": 0, "BASE_BYTES": 0}
+
+
+PATIENCE = 10.0  # seconds of a fit by ranks: where several share a core, an iteration may take so long
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How ranks share a case."""
+
+    shape: tuple[int, int]  # groups of rows and of columns, a rank for each pair of them
+    groups: tuple[int, int] | None = None  # the same of a store; None: X stays in memory
+    shuffled: bool = False  # the columns of the store
+    small_sets: bool = False
+
 
 @dataclass
 class Case:
@@ -21,6 +38,7 @@ class Case:
     estimator: str = ""
     before: tuple[Any, np.ndarray] | None = None  # what the estimator was fitted to first, with warm_start=True
     stop: tuple[str, int] | None = None  # a callback: ("return" or "raise", at which record)
+    grid: Grid | None = None  # of ranks, which solve it together
     exponent: int = 0  # the largest power of ten that the data was scaled by
     must_converge: bool = False  # a stall is a finding
     recipe: list[str] = field(default_factory=list)  # lines of Python that make X and y, where they are that simple
@@ -36,7 +54,9 @@ class Case:
     @property
     def has_budget(self) -> bool:
         """Whether the run may end early because it was told to."""
-        return self.stop is not None or any(self.options.get(name) for name in ("max_iter", "max_seconds"))
+        seconds = self.options.get("max_seconds")
+        in_a_hurry = seconds is not None and seconds < PATIENCE
+        return self.stop is not None or bool(self.options.get("max_iter")) or in_a_hurry
 
 
 def dense(X: Any) -> np.ndarray:

@@ -139,8 +139,19 @@ def exact_problem(case: Case, problem: bg.Problem, outcome: Outcome) -> Exact:
     return Exact(case.X, case.y, scales=problem.scales, **case.problem)
 
 
-def check_same_bits(one: bg.Solution, other: bg.Solution, what: str, outcome: Outcome) -> None:
-    for name in ("coef", "intercept", "objective", "gap", "dual", "status", "n_iter"):
+_SOLUTION = ("coef", "intercept", "objective", "gap", "dual", "status", "n_iter")
+_POINT = ("alpha", "features", "values", *_SOLUTION[1:])
+
+
+def check_same_path(one: bg.SolutionPath, other: bg.SolutionPath, what: str, outcome: Outcome) -> None:
+    if len(one.points) != len(other.points):
+        outcome.found("bits", f"the number of points differs between {what}")
+    for here, there in zip(one.points, other.points, strict=False):
+        check_same_bits(here, there, what, outcome, _POINT)
+
+
+def check_same_bits(one: Any, other: Any, what: str, outcome: Outcome, names: tuple[str, ...] = _SOLUTION) -> None:
+    for name in names:
         a, b = getattr(one, name), getattr(other, name)
         same = a.tobytes() == b.tobytes() if isinstance(a, np.ndarray) else a == b or (a != a and b != b)
         if not same:

@@ -11,14 +11,23 @@ import numpy as np
 import scipy.sparse as sp
 
 import blockgreedy as bg
-from hunt.case import Case, dense
-from hunt.certificates import check_point, check_same_bits, check_solution, exact_problem, null_objective
+from hunt.case import PATIENCE, Case, dense
+from hunt.certificates import (
+    check_point,
+    check_same_bits,
+    check_same_path,
+    check_solution,
+    exact_problem,
+    null_objective,
+)
 from hunt.fits import check_fit
 from hunt.forms import forms
 from hunt.oracle import CLASSIFIERS, Exact
 from hunt.outcome import Outcome
+from hunt.ranks import by_ranks, matrix_and_targets
 
 _LATE = 3.0  # seconds of processor time that a run may take beyond max_seconds: these problems are tiny
+_QUICK = 1.0  # seconds of a fit by ranks that is done again
 _FAR = 20  # powers of ten beyond which a problem may be refused with advice
 
 
@@ -58,21 +67,39 @@ def run(case: Case) -> Outcome:
 
 
 def _solve(case: Case, outcome: Outcome) -> None:
-    problem = bg.Problem(case.X, case.y, **case.problem)
-    exact = exact_problem(case, problem, outcome)
-    solution = solve(case, problem)
-    check_solution(case, problem, exact, solution, outcome)
-    if case.seed % 8 == 0 and not case.has_budget:
-        other = solve(case, problem, n_threads=2)
-        check_same_bits(solution, other, "n_threads=1 and n_threads=2", outcome)
+    with matrix_and_targets(case) as (X, y):
+        problem = bg.Problem(X, y, **case.problem)
+        exact = exact_problem(case, problem, outcome)
+        solution, *others = solutions(case, problem)
+        check_solution(case, problem, exact, solution, outcome)
+        for rank, other in enumerate(others, 1):
+            check_same_bits(solution, other, f"rank 0 and rank {rank}", outcome)
+        if _is_repeated(case, solution.seconds):
+            other = solve(case, problem, n_threads=2)
+            check_same_bits(solution, other, "n_threads=1 and n_threads=2", outcome)
+
+
+def _is_repeated(case: Case, seconds: float) -> bool:
+    if case.grid is None:
+        return case.seed % 8 == 0 and not case.has_budget
+    return case.seed % 4 == 0 and case.options.get("max_seconds", PATIENCE) >= PATIENCE and seconds < _QUICK
 
 
 def solve(case: Case, problem: bg.Problem, **options: Any) -> bg.Solution:
     """The package's solve, with the case's callback."""
-    given = {"n_threads": 1, **case.options, **options}
-    if case.stop is not None:
-        given["callback"] = stopping(*case.stop)
-    return bg.solve(problem, **given)
+    return solutions(case, problem, **options)[0]
+
+
+def solutions(case: Case, problem: bg.Problem, **options: Any) -> list[bg.Solution]:
+    """The same of every rank."""
+
+    def work(**ranks: Any) -> bg.Solution:
+        given = {"n_threads": 1, **case.options, **options, **ranks}
+        if case.stop is not None:
+            given["callback"] = stopping(*case.stop)
+        return bg.solve(problem, **given)
+
+    return by_ranks(case, work)
 
 
 def stopping(how: str, at: int) -> Callable[[Any], bool]:
@@ -110,8 +137,22 @@ def _formats(case: Case, outcome: Outcome) -> None:
 
 
 def _path(case: Case, outcome: Outcome) -> None:
-    problem = bg.Problem(case.X, case.y, **case.problem)
-    path = bg.solve_path(problem, **{"n_threads": 1, "keep_duals": True, **case.options})
+    with matrix_and_targets(case) as (X, y):
+        problem = bg.Problem(X, y, **case.problem)
+        options = {"n_threads": 1, "keep_duals": True, **case.options}
+
+        def paths(**changed: Any) -> list[bg.SolutionPath]:
+            return by_ranks(case, lambda **ranks: bg.solve_path(problem, **{**options, **changed}, **ranks))
+
+        path, *others = paths()
+        for rank, other in enumerate(others, 1):
+            check_same_path(path, other, f"rank 0 and rank {rank}", outcome)
+        if case.grid is not None and _is_repeated(case, path.seconds):
+            check_same_path(path, paths(n_threads=2)[0], "n_threads=1 and n_threads=2", outcome)
+        _check_path(case, problem, path, outcome)
+
+
+def _check_path(case: Case, problem: bg.Problem, path: bg.SolutionPath, outcome: Outcome) -> None:
     ratio = case.options.get("l1_ratio")
     exact, f_null = None, None
     for k, point in enumerate(path.points):

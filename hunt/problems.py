@@ -17,6 +17,7 @@ from hunt.draws import (
     stored,
     with_alpha,
 )
+from hunt.grids import on_a_grid
 from hunt.oracle import CLASSIFIERS, Exact
 from hunt.tables import tables
 
@@ -289,9 +290,16 @@ def interrupts(rng: Rng) -> Case:
     return case
 
 
+def tiles(rng: Rng) -> Case:
+    """A problem of another class, by a grid of ranks."""
+    kinds = (plain, tables, scales, duplicates, bounds, weights, warm, formats, paths, interrupts)
+    return on_a_grid(rng, kinds[int(rng.integers(len(kinds)))](rng))
+
+
 CLASSES: dict[str, Callable[[Rng], Case]] = {
     f.__name__: f
     for f in (
         plain, tables, scales, duplicates, bounds, weights, warm, formats, paths, estimators, family, interrupts,
+        tiles,
     )
 }  # fmt: skip

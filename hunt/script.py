@@ -12,6 +12,7 @@ from hunt.case import Case, dense
 from hunt.optimum import minimise
 from hunt.oracle import CLASSIFIERS, Exact
 from hunt.outcome import Finding
+from hunt.rank_script import is_stored, on_ranks, rank_imports, rank_settings, store_lines
 
 _LITERAL = 600  # numbers that are written out; more are packed
 
@@ -35,10 +36,12 @@ def script(case: Case, finding: Finding) -> str:
         f"# {finding.check}: {finding.detail}",
         f"# Found by the hunt: python -m hunt --case {case.kind}:{case.seed}",
         "import numpy as np",
-        *(["import scipy.sparse as sp"] if sp.issparse(case.X) or case.call == "formats" else []),
+        *(["import scipy.sparse as sp"] if sp.issparse(case.X) or case.call == "formats" or is_stored(case) else []),
         "",
         "import blockgreedy as bg",
+        *rank_imports(case),
         "",
+        *rank_settings(case),
         *(["inf = np.inf"] if _has_inf(case) else []),
         *(case.recipe or [f"X = {_matrix(case.X)}", f"y = {_array(case.y)}"]),
         *body,
@@ -81,19 +84,30 @@ def _is_default(name: str, value: Any) -> bool:
     return name in defaults and np.ndim(value) == 0 and value == defaults[name]
 
 
+def _problem(case: Case) -> list[str]:
+    arguments = _arguments(case.problem)
+    if is_stored(case):
+        return [*store_lines(case), f"problem = bg.Problem(store, {arguments})"]
+    return [f"problem = bg.Problem(X, y, {arguments})"]
+
+
+def _options(case: Case) -> str:
+    options = {"n_threads": 1, **case.options} if case.grid is None else case.options
+    return _arguments(options)
+
+
 def _solve(case: Case) -> list[str]:
-    lines = [f"problem = bg.Problem(X, y, {_arguments(case.problem)})"]
-    options = {"n_threads": 1, **case.options}
-    call = f"bg.solve(problem, {_arguments(options)}"
+    lines = [*_problem(case)]
+    arguments = ["problem", _options(case)]
     if case.stop is not None:
         how, at = case.stop
         act = "raise KeyboardInterrupt" if how == "raise" else "return True"
         lines += ["seen = []", "def callback(record):", "    seen.append(record)"]
         lines += [f"    if len(seen) > {at}:", f"        {act}"]
-        call += ", callback=callback"
+        arguments += ["callback=callback"]
     return [
         *lines,
-        f"solution = {call})",
+        *on_ranks(case, "solution", "bg.solve", arguments),
         "print(solution, solution.coef, solution.intercept)",
         "w, b, objective, gap = solution.coef, solution.intercept, solution.objective, solution.gap",
         'print("the package\'s own check of the gap:", problem.duality_gap(w, b, dual=solution.dual))',
@@ -114,8 +128,8 @@ def _path(case: Case) -> list[str]:
     ratio = case.options.get("l1_ratio")
     here = "point.alpha" if ratio is None else f"{ratio!r} * point.alpha, {1 - ratio!r} * point.alpha"
     return [
-        f"problem = bg.Problem(X, y, {_arguments(case.problem)})",
-        f"path = bg.solve_path(problem, keep_duals=True, {_arguments({'n_threads': 1, **case.options})})",
+        *_problem(case),
+        *on_ranks(case, "path", "bg.solve_path", ["problem", "keep_duals=True", _options(case)]),
         "for k, point in enumerate(path.points):",
         f"    checked = problem.with_alpha({here}).duality_gap(path.coef(k), point.intercept, dual=point.dual)",
         '    print(point.status, "objective", point.objective, "gap", point.gap, "by the package\'s check", checked)',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hunt.case import Case, dense
+from hunt.case import Case, Grid, dense
 from hunt.checks import run
 from hunt.oracle import CLASSIFIERS
 
@@ -34,7 +35,7 @@ def shrink(case: Case, fails: Callable[[Case], bool], seconds: float = 6.0) -> C
     changed = True
     while changed and time.perf_counter() < until:
         changed = False
-        for smaller in (_fewer_rows, _fewer_columns, _fewer_options, _rounder):
+        for smaller in (_simpler_grids, _fewer_rows, _fewer_columns, _fewer_options, _rounder):
             case, hit = _descend(case, smaller, fails, until)
             changed = changed or hit
     if case.X.size > _MANY:
@@ -68,11 +69,20 @@ def take_rows(case: Case, rows: np.ndarray) -> Case:
     before = case.before
     if before is not None and before[0].shape[0] == n:
         before = _rows(before[0], rows), before[1][rows]
+    case = replace(case, grid=_with_groups(case, len(rows), case.shape[1]))
     return replace(case, X=_rows(case.X, rows), y=case.y[rows], problem=problem, before=before)
 
 
 def _rows(X: Any, rows: np.ndarray) -> Any:
     return X.tocsr()[rows].asformat(X.format) if sp.issparse(X) else X[rows]
+
+
+def _with_groups(case: Case, n: int, p: int) -> Grid | None:
+    """A store has no more groups than rows and columns."""
+    if case.grid is None or case.grid.groups is None:
+        return case.grid
+    rows, columns = case.grid.groups
+    return replace(case.grid, groups=(min(rows, n), min(columns, p)))
 
 
 def take_columns(case: Case, columns: np.ndarray) -> Case:
@@ -90,6 +100,7 @@ def take_columns(case: Case, columns: np.ndarray) -> Case:
     before = case.before
     if before is not None:
         before = dense(before[0])[:, columns], before[1]
+    case = replace(case, grid=_with_groups(case, case.shape[0], len(columns)))
     return replace(case, X=X, problem=problem, options=options, before=before)
 
 
@@ -142,6 +153,26 @@ def _fewer_options(case: Case) -> Iterator[Case]:
     if case.problem.get("loss") == "huber" and case.call != "fit":
         without = {k: v for k, v in case.problem.items() if k != "huber_delta"}
         yield replace(case, problem={**without, "loss": "squared"})
+
+
+def _simpler_grids(case: Case) -> Iterator[Case]:
+    """No ranks, fewer of them, no store, the tuning as it is."""
+    if case.grid is None:
+        return
+    grid = case.grid
+    if "memory" not in case.options:
+        yield replace(case, grid=None)
+    for shape in ((1, 1), (1, 2), (2, 1), (2, 2)):
+        if math.prod(shape) < math.prod(grid.shape):
+            yield replace(case, grid=replace(grid, shape=shape))
+    if grid.groups is not None:
+        for groups in (None, (1, 1), (1, 2), (2, 1)):
+            if groups is None or math.prod(groups) < math.prod(grid.groups):
+                yield replace(case, grid=replace(grid, groups=groups))
+        if grid.shuffled:
+            yield replace(case, grid=replace(grid, shuffled=False))
+    if grid.small_sets:
+        yield replace(case, grid=replace(grid, small_sets=False))
 
 
 def _seeded(case: Case) -> Iterator[Case]:

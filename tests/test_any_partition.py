@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from itertools import pairwise
 
@@ -55,6 +56,39 @@ def test_no_partition_of_small_data_is_below_the_bound(seed):
                 assert bound.value <= best_rho_block(matrix, n_blocks, max_load) + 1e-9
 
 
+def enumerated(matrix, block_of, center):
+    """rho_block of a partition, and the bound for all partitions whose heaviest block has its load."""
+    partition = bg.Partition(np.asarray(block_of, dtype=np.int32), int(max(block_of)) + 1)
+    loads = partition.nonzeros(matrix)
+    rho = enumerate_selections(UnitColumns(matrix, center=center), partition)
+    return rho, bg.theory.least_rho_block(matrix, partition.n_blocks, loads.max() / loads.mean(), center=center).value
+
+
+@pytest.mark.parametrize("copies", [1, 3, 7, 9, 11, 13, 21])
+def test_centred_columns_that_add_up_to_a_constant_give_no_false_bound(copies):
+    """The two levels of a variable: the sum of all columns is constant, and without its mean nothing but rounding."""
+    cube = np.repeat(np.array(list(itertools.product((0.0, 1.0), repeat=3))), copies, axis=0)
+    onehot = np.hstack([np.c_[level, 1 - level] for level in cube.T])
+    for matrix in (sp.csc_array(onehot), onehot):
+        rho, bound = enumerated(matrix, [0, 0, 1, 1, 2, 2], center=True)
+        assert rho == pytest.approx(1.0)
+        assert bound <= rho + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_partition_drawn_at_random_is_below_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(3, 12)), int(rng.integers(3, 9))
+    X = rng.integers(0, 3, size=(n, p)) * rng.choice([1.0, 0.1, 1 / 3])
+    X = np.hstack([X, X.max() - X])  # columns that add up to a constant, as levels do
+    n_blocks = int(rng.integers(2, 5))
+    for center in (False, True):
+        for matrix in (sp.csc_array(X), X):
+            block_of = np.r_[np.arange(n_blocks), rng.integers(0, n_blocks, 2 * p - n_blocks)]
+            rho, bound = enumerated(matrix, rng.permutation(block_of), center)
+            assert bound <= rho * (1 + 1e-9)
+
+
 def test_the_bound_is_reached_where_all_columns_are_copies():
     X = np.ones((5, 8)) * np.arange(1, 9)
     for n_blocks in (2, 4):
@@ -103,6 +137,37 @@ def test_real_partitions_of_text_are_above_the_bound():
         bound = bg.theory.least_rho_block(unit, 16, loads.max() / loads.mean())
         assert bound.value <= bg.theory.rho_block(unit, blocks).upper.value
         assert bound.value == bg.theory.least_rho_block(data.X, 16, loads.max() / loads.mean()).value
+
+
+def test_stored_zeros_are_no_load():
+    """Two copies with five stored zeros each in one block: the other block has as many nonzeros."""
+    rows, data = [0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 6, 7], [1.0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1]
+    stored = sp.csc_array((np.array(data), np.array(rows), np.array([0, 6, 12, 13, 14])), shape=(8, 4))
+    plain = stored.copy()
+    plain.eliminate_zeros()
+    for X in (stored, stored.tocsr(), plain):
+        rho, bound = enumerated(X, [0, 0, 1, 1], center=False)
+        assert bound <= rho * (1 + 1e-9)
+        assert bg.theory.least_rho_block(X, 2, 1.0).value == bg.theory.least_rho_block(plain, 2, 1.0).value
+        capped = bg.make_partition(X, n_blocks=2, kind="capped", max_load=1.0)
+        assert capped.nonzeros(X).tolist() == [2, 2]
+        assert bg.diagnose(X, capped)["capped"].load_balance.value == 1.0
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 60), density=0.3, rng=rng, format="csc")
+    X.data[rng.random(X.nnz) < 0.5] = 0
+    without = X.copy()
+    without.eliminate_zeros()
+    for max_load in (1.0, 1.5):
+        found = [bg.theory.least_rho_block(one, 6, max_load) for one in (X, without)]
+        assert found[0].value == pytest.approx(found[1].value, rel=1e-12)
+        blocks = bg.make_partition(X, n_blocks=6, kind="capped", max_load=1.5)
+        assert blocks.nonzeros(X).max() <= 1.5 * blocks.nonzeros(X).mean()
+
+
+def test_centring_leaves_loads_as_they_are():
+    """A column without a zero is centred explicitly, and may have zeros then."""
+    X = sp.csc_array(np.array([[1.0, 1, 0], [2, 1, 0], [3, 1, 4]]))
+    assert UnitColumns(X, center=True).loads.tolist() == [3, 3, 1]
 
 
 def test_empty_columns_leave_the_bound_at_1():

@@ -79,6 +79,20 @@ def test_it_is_that_of_the_reference(rng, loss, greedy_rule, per_block):
         w, b = after, intercept
 
 
+@pytest.mark.parametrize("max_iter", [7, 23, 40])
+@pytest.mark.parametrize("run", [bg.solve, bg.family.run], ids=["solve", "run"])
+def test_the_last_objective_is_that_of_the_trace(rng, run, max_iter):
+    """The last iteration ends no round of ⌈B/P⌉, and the intercept is fitted for the check of the gap alone."""
+    problem = random_problem(rng, "logistic", 0.1, n=120, **rows(rng)["all"])
+    options = {"n_blocks": 32, "blocks_per_iter": 3, "max_iter": max_iter, "tol": 0.0, "trace_iters": 1}
+    found = run(problem, "block-greedy", telemetry=True, objective_iters=1, **options)
+    np.testing.assert_array_equal(found.telemetry["objective"], found.trace["objective"][1:])
+    assert found.telemetry["objective"][-1] == pytest.approx(found.objective, rel=1e-12)
+    sparse = run(problem, "block-greedy", telemetry=True, objective_iters=5, **options)
+    number = sparse.telemetry["iteration"]
+    np.testing.assert_array_equal(np.isfinite(sparse.telemetry["objective"]), number % 5 == 0)
+
+
 @pytest.mark.parametrize("every", [None, 1, 7])
 def test_recording_changes_nothing(rng, every):
     problem = random_problem(rng, "logistic", 0.1, n=120, **rows(rng)["all"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -28,13 +30,43 @@ def test_the_report_is_what_was_measured():
     assert report.read_text(encoding="utf-8") == frontier_report.markdown(ROWS)
 
 
+def points(svg):
+    """Where each panel has its points and curves, as parts of its width and height: fonts move the panels."""
+    found = []
+    for panel in svg.split('<g id="axes_')[1:]:
+        box = np.array(re.search(r'<path d="M ([^"]*?)z', panel)[1].replace("L", "").split(), dtype=float)
+        marks = np.array(re.findall(r'<use [^>]*x="([^"]+)" y="([^"]+)"', panel), dtype=float)
+        corner, size = box.reshape(-1, 2).min(axis=0), np.ptp(box.reshape(-1, 2), axis=0)
+        found += ((marks - corner) / size).tolist()
+    return found
+
+
 def test_the_pictures_are_drawn_for_light_and_dark_pages(tmp_path):
     frontier_report.draw(ROWS, tmp_path)
     for shade, colors in frontier_report.INK.items():
         name = f"frontier-{shade}.svg"
-        kept = (ROOT / "docs" / "img" / name).read_text()
+        kept, drawn = ((folder / name).read_text() for folder in (ROOT / "docs" / "img", tmp_path))
         assert colors[2] in kept
-        assert colors[2] in (tmp_path / name).read_text()
+        assert colors[2] in drawn
+        wanted, found = points(drawn), points(kept)
+        assert len(found) == len(wanted) > 32
+        for one, other in zip(found, wanted, strict=True):
+            assert one == pytest.approx(other, abs=1e-4)
+
+
+def test_the_active_blocks_of_the_page_s_text_are_those_of_the_table():
+    page = " ".join((ROOT / "docs" / "clustering.md").read_text(encoding="utf-8").split())
+    active = {}  # at the largest alpha, the first of each set
+    for row in reversed(ROWS):
+        active[row["set"], row["blocks"]] = f"{row['active']:.0f}"
+    names = ("news20", "reuters", "dorothea")
+    few, spread = ([active[name, kind] for name in names] for kind in ("clustered", "random"))
+    assert "{} of 32 hold a weight of the solution on news20, {} on Reuters and {} on Dorothea".format(*few) in page
+    assert "(with random blocks {}, {} and {})".format(*spread) in page
+    assert active["enron", "clustered"] == active["enron", "random"]
+    assert f"on Enron it is {active['enron', 'random']} with both" in page
+    other = " ".join((ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8").split())
+    assert f"in {few[1]} of 32 clustered blocks and in {spread[1]} random ones" in other
 
 
 def test_no_measured_partition_is_below_the_bound_for_all():

@@ -272,6 +272,14 @@ def test_arguments_that_make_no_sense_are_refused(problem, settings, said):
         run(problem, **settings)
 
 
+def test_a_step_scale_of_1_goes_with_a_propose_of_one_s_own_whatever_its_type(problem):
+    for one in (1, 1.0, np.float64(1), np.float32(1), np.int64(1)):
+        assert run(problem, step_scale=one, propose=lambda s, f: np.zeros(len(f))).n_iter == 20
+    for other in (np.int64(2), "1", None, [1]):
+        with pytest.raises(ValueError, match="is for steps along the curvature bound"):
+            run(problem, step_scale=other, propose=lambda s, f: np.zeros(len(f)))
+
+
 def test_a_problem_is_a_problem():
     with pytest.raises(TypeError, match=r"problem must be a blockgreedy.Problem, got list"):
         bg.family.run([])

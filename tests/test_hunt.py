@@ -137,7 +137,7 @@ def test_optimum_of_the_oracle_is_that_of_another_optimiser(loss):
     assert best == pytest.approx(found.fun, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["case", "problems", "oracle", "optimum"])
+@pytest.mark.parametrize("name", ["case", "problems", "grids", "oracle", "optimum"])
 def test_judge_and_problems_share_no_code_with_the_package(name):
     tree = ast.parse((ROOT / "hunt" / f"{name}.py").read_text())
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -245,7 +245,7 @@ def test_class_and_seed_make_the_same_case_again(kind):
         assert repr(one) == repr(other)
 
 
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "formats", "family"])
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "formats", "family", "tiles"])
 def test_ordinary_problems_pass(kind):
     for seed in range(8):
         assert run(problems.make(kind, seed)).findings == []
@@ -300,7 +300,7 @@ def test_scripts_are_python_that_needs_nothing_but_the_package(kind):
     for text in scripts_of(kind):
         tree = ast.parse(text)
         modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        assert modules <= {"numpy", "scipy.sparse", "blockgreedy"}
+        assert modules <= {"numpy", "scipy.sparse", "blockgreedy", "tempfile"}
 
 
 @own_process

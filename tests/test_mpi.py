@@ -137,7 +137,7 @@ def test_ranks_without_enough_memory_are_refused_with_the_bytes(store, tmp_path)
     said, code = run(3, "fit", store, tmp_path / "c", "small")
     assert code == 0
     assert said.count("MemoryError: rank ") == 3  # every rank hears of it
-    assert said.count("(1,000 of 1,000,080 bytes)") == 3
+    assert said.count("(1,000 of 1,432,080 bytes)") == 3
 
 
 def test_a_damaged_tile_is_refused_by_all_ranks(store, tmp_path):

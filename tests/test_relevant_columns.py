@@ -152,26 +152,15 @@ def test_ranks_that_round_in_other_ways_agree_on_the_relevant_columns(monkeypatc
     """Processors of different kinds: a column at the border is relevant for one rank alone, and norms differ."""
     problem, found_by = problem_of(), cluster._relevant_of_share
 
-    def by_kind(inner, n_threads, least_alpha, ranks):
-        found = found_by(inner, n_threads, least_alpha, ranks)
-        return RelevantColumns(found.places, found.norms * (1 + 1e-9 * ranks.rank), found.entries).at(
-            slice(ranks.rank, None)
-        )
+    def by_kind(problem, n_threads, least_alpha, ranks):
+        found, least = found_by(problem, n_threads, least_alpha, ranks)
+        found = RelevantColumns(found.places, found.norms * (1 + 1e-9 * ranks.rank), found.entries)
+        return found.at(slice(ranks.rank, None)), least * (1 + 4e-16 * ranks.rank)
 
     monkeypatch.setattr(cluster, "_relevant_of_share", by_kind)
     first, second = run_in_threads(2, lambda ranks: bg.solve(problem, cluster=ranks, grid=grid, tol=1e-7))
     assert first.status == "converged"
     assert np.array_equal(first.coef, second.coef)
-    below = [0.5 * problem.alpha, 0.5 * problem.alpha * (1 + 4e-16)]
-    leasts = []
-    monkeypatch.setattr(cluster, "_relevant_of_share", lambda *of: leasts.append(of[2]) or found_by(*of))
-
-    def path(ranks):
-        alphas = [problem.alpha, below[ranks.rank]]
-        return bg.solve_path(problem, alphas, cluster=ranks, grid=grid, tol=1e-7, n_threads=1)
-
-    assert run_in_threads(2, path)[1].status == "converged"
-    assert leasts[0] == leasts[1]
 
 
 def test_a_limit_of_memory_is_the_same_for_ranks_with_many_and_with_few_columns(monkeypatch):

@@ -103,6 +103,18 @@ def test_files_that_hold_no_record_are_refused(telemetry, tmp_path):
         Telemetry.from_csv(path)
 
 
+def test_a_file_that_is_no_parquet_is_refused_like_one_that_is_no_csv(telemetry, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "run.parquet"
+    for content in ("iteration,selected\n", "", "PAR1 but not for long PAR1"):
+        path.write_text(content)
+        with pytest.raises(ValueError, match=r"run\.parquet is not a telemetry: ") as caught:
+            Telemetry.from_parquet(path)
+        assert type(caught.value) is ValueError
+    with pytest.raises(FileNotFoundError):
+        Telemetry.from_parquet(tmp_path / "nowhere.parquet")
+
+
 def test_parquet_without_pyarrow_says_what_to_install(telemetry, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"need pyarrow: pip install 'blockgreedy\[data\]'"):

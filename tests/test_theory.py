@@ -176,6 +176,17 @@ def test_full_sparse_columns_far_from_zero_keep_their_digits_when_centred():
         assert found["row sum"].value >= expected * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 0.7])
+def test_a_constant_target_is_no_direction_for_centred_columns(value):
+    """Without its mean nothing but rounding is left of it; more blocks than are held as a matrix."""
+    rng = np.random.default_rng(3)
+    half = rng.permuted(np.tile(np.arange(707.0) % 2, (300, 1)), axis=1).T
+    X = np.hstack([half, 1 - half])
+    for same in (sp.csc_array(X), X):
+        found = rho_block(same, bg.Partition(np.arange(600), 600), y=np.full(707, value), center=True, budget=0)
+        assert found.lower.value <= np.linalg.norm(unit_columns(X, center=True), 2) ** 2 * (1 + 1e-9)
+
+
 def test_centring_leaves_the_given_matrix_alone():
     X = sp.csc_array(np.random.default_rng(0).random((10, 4)) + 1)
     before = X.data.copy()

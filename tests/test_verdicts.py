@@ -128,6 +128,9 @@ def test_a_run_above_f_zero_has_diverged_and_one_that_goes_to_and_fro_cycles():
     later = np.concatenate([made_up.falling(0.3, 20), np.full(20, 5.0)])
     assert trouble(made_up.run("", "random", later), f_zero, upto=150) == ""
     assert trouble(made_up.run("", "random", later), f_zero) == "diverged"
+    stopped = made_up.run("", "random", later, status="diverged")
+    assert trouble(stopped, f_zero, upto=150) == ""  # the status is that of the end
+    assert trouble(stopped, f_zero, upto=400) == "diverged"
 
 
 def test_nobody_leads_a_run_that_diverged():
@@ -147,9 +150,15 @@ def test_divergence_of_random_blocks_is_no_agreement():
     """Clustered falls while random stands at 37, where f(0) is 0.7: once called agreement."""
     made = made_up.results(clustered_wins=True)
     for reading in readings.ALL:
-        with_runs(made, reading.part, {"random": made_up.falling(37.0), "clustered": made_up.falling(0.2)})
+        for kind, end, active in (("random", 37.0, 32), ("clustered", 0.2, 6)):
+            made.runs = [run for run in made.runs if (run.part, run.setting.kind) != (reading.part, kind)]
+            made.runs += [
+                made_up.run(reading.part, kind, made_up.falling(end), alpha=alpha, active=active)
+                for alpha in made_up.ALPHAS
+            ]
     claims = [claims_curves.per_iteration(made, reading) for reading in readings.ALL]
     claims += [claims_table.in_iterations(made), claims_table.in_time(made), claims_curves.across_sets(made)]
+    claims += [claims_blocks.active_blocks(made)]
     for finding in claims:
         assert finding.outcome == "differs", finding.claim
         assert "random diverged" in finding.found, finding.claim
@@ -158,6 +167,19 @@ def test_divergence_of_random_blocks_is_no_agreement():
     assert claims_curves.crossover(made).outcome == "differs"
     assert claims_table.nonzeros_of_random(made).outcome == "differs"
     assert "random blocks diverge" in claims_table.table_under(made, readings.ALONE).why
+
+
+def test_active_blocks_are_compared_only_where_neither_run_diverged():
+    made = made_up.results(clustered_wins=True)
+    assert "reuters at 1e-3: clustered 6, random 32. By value" in claims_blocks.active_blocks(made).found
+    with_runs(made, plan.FIGURE_2, {"random": made_up.swinging(0.5, 0.6)}, (1e-4,), active=32)
+    with_runs(made, plan.FIGURE_2, {"random": made_up.falling(0.3)}, (1e-3,), active=32)
+    clustered = {"part": plan.FIGURE_2, "kind": "clustered", "objectives": made_up.falling(0.2), "active": 6}
+    made.runs += [made_up.run(**clustered, alpha=alpha) for alpha in (1e-3, 1e-4)]
+    finding = claims_blocks.active_blocks(made)
+    assert finding.outcome == "agrees"
+    assert "reuters at 1e-3: clustered 6, random 32. By value" in finding.found
+    assert "reuters at 1e-4: random cycles, not counted" in finding.found
 
 
 def test_cycling_random_blocks_are_no_agreement_either():
@@ -212,6 +234,28 @@ def test_crossover_is_found_where_random_overtakes():
     assert "By value at 1e-5: not seen" in finding.found
     made.runs = [run for run in made.runs if run.part != plan.FIGURE_2]
     assert claims_curves.crossover(made).outcome == "not measured"
+
+
+def test_who_comes_back_from_above_f_zero_overtook_nobody():
+    made = made_up.results(clustered_wins=True)
+    values = {"random": [0.7, 9.0, 5.0, 0.71, 0.1], "clustered": [0.7, 0.4, 0.35, 0.33, 0.32]}
+    with_runs(made, plan.FIGURE_2, values, critical=1_000_000)
+    finding = claims_curves.crossover(made)
+    assert finding.outcome == "differs"
+    assert "random stood above f(0) whenever it was behind" in finding.found
+    assert "overtook clustered" not in claims_curves.per_iteration(made, readings.ADDED).why
+
+
+def test_an_objective_of_nan_is_a_run_that_diverged():
+    made = made_up.results(clustered_wins=True)
+    clustered = made_up.falling(0.2)
+    with_runs(made, plan.FIGURE_2, {"random": made_up.falling(0.4), "clustered": clustered}, (1e-6,))
+    lost = np.concatenate([made_up.falling(0.4, 30), [math.nan] * 10])
+    with_runs(made, plan.FIGURE_2, {"random": lost, "clustered": clustered}, (1e-5,))
+    finding = claims_curves.per_iteration(made, readings.ADDED)
+    end = finding.found.split("at the end of the shorter run ")[1]
+    assert end.startswith("clustered is ahead in 1, level in 0, behind in 0 of 2 cells (random diverged in 1")
+    assert finding.outcome != "agrees"
 
 
 # ----------------------------------------------------------------------------------------------- blocks

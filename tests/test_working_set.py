@@ -134,3 +134,17 @@ def test_correlated_unpenalised_features_are_certified():
         assert solution.status == "converged", solution.message
         gap = problem.duality_gap(solution.coef, solution.intercept, dual=solution.dual)
         assert gap <= 1.001e-7 * problem.null_model.objective
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "huber", "squared_hinge"])
+def test_an_unpenalised_feature_that_is_held_at_zero(loss, fit_intercept):
+    """It is all that the null model has, and no column of its solver's: a division by no rows ended the process."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(46, 3))
+    y = X[:, 0] + 0.1 * random.normal(size=46)
+    y = np.sign(y) if loss in ("logistic", "squared_hinge") else y
+    held = {"positive": True, "upper": np.array([np.inf, np.inf, 0.0]), "penalty_weights": np.array([1.0, 1.0, 0.0])}
+    solution = bg.solve(bg.Problem(X, y, loss=loss, alpha=0.01, fit_intercept=fit_intercept, **held))
+    assert solution.status == "converged"
+    assert solution.coef[2] == 0

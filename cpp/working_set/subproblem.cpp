@@ -193,6 +193,7 @@ void Subproblem::cut(Subset& subset) const {
   // Without slabs every part has a private sum over all rows, which must not cost more than the part.
   if (!by_slabs_) {
     const std::int64_t least = is_tall(n_rows_) ? T::rows_per_tall_sum : T::rows_per_private_sum;
+    // a working set without columns has no rows either
     n_parts = std::clamp<std::int64_t>(subset.work / std::max<std::int64_t>(least * n_rows_, 1), 1, n_parts);
     if (is_tall(n_rows_)) n_parts = std::min(n_parts, T::max_private_sums);
   }

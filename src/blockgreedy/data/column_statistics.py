@@ -28,6 +28,7 @@ class ColumnStatistics(NamedTuple):
     least: NDArray[np.float64]
     most: NDArray[np.float64]
 
+    @np.errstate(over="ignore", invalid="ignore")  # as in _fill
     def merged(self, n_rows: int, other: ColumnStatistics, n_other: int) -> ColumnStatistics:
         """Of the rows of both (Chan, Golub and LeVeque 1983)."""
         away = other.mean - self.mean
@@ -72,6 +73,7 @@ def _of_long_column(values: Any, n_rows: int) -> list[float]:
     return [float(field[0]) for field in made]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # values of 1e200 have no sum of squares, and solvers refuse them
 def _fill(ends: NDArray[np.int64], data: Any, n_rows: int, out: NDArray[np.float64]) -> None:
     counts = np.diff(ends)
     own = np.flatnonzero(counts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from blockgreedy.experiments import matching, paper, plan
 from blockgreedy.experiments.results import Results, Run
 from blockgreedy.experiments.sets import SetFacts, alpha_text
-from blockgreedy.experiments.standing import UNMEASURED, Pair, pair_of, share
+from blockgreedy.experiments.standing import APART, UNMEASURED, apart_of, pair_of, share
 from blockgreedy.reports.page import Finding, Outcome
 
 _FEW = 0.5  # "few" active blocks: at most this part of what random blocks have
@@ -40,35 +41,43 @@ def active_blocks(results: Results) -> Finding:
         "In the most regularised case clustering gathers the nonzero weights in few blocks (Reuters at its lambda_0 "
         "= 1e-4: 6 of 32 active, against 32 with random blocks)."
     )
-    said, few = [], []
-    for facts in results.sets:
-        pair = pair_of(results, plan.FIGURE_2, facts.name, facts.lambda_0)
-        if pair is not None:
-            gathered, spread = _active(pair)
-            few.append(gathered <= _FEW * spread)
-            said.append(f"{facts.name} at {alpha_text(facts.lambda_0)}: clustered {gathered}, random {spread}")
-    if not said:
+    cells = [_active(results, facts, facts.lambda_0) for facts in results.sets]
+    by_rank = [cell for cell in cells if cell is not None]
+    if not by_rank:
         return Finding(claim, UNMEASURED, "not measured")
-    found = f"By rank, at the lambda_0 of each set, active blocks at the end: {'; '.join(said)}."
-    by_value = [
-        f"{facts.name} at {alpha_text(own.lambda_0)}: clustered {gathered}, random {spread}"
-        for facts, own in _others_by_value(results)
-        for pair in [pair_of(results, plan.FIGURE_2, facts.name, own.lambda_0)]
-        if pair is not None
-        for gathered, spread in [_active(pair)]
-    ]
-    found += f" By value: {'; '.join(by_value)}." if by_value else ""
+    cells = [_active(results, facts, own.lambda_0) for facts, own in _others_by_value(results)]
+    by_value = [cell for cell in cells if cell is not None]
+    found = f"By rank, at the lambda_0 of each set, active blocks at the end: {'; '.join(c.said for c in by_rank)}."
+    found += f" By value: {'; '.join(c.said for c in by_value)}." if by_value else ""
     why = ""
-    if not all(few):
+    if any(cell.gathers is False for cell in by_rank):
         loads = {b.set_name: b.load_ratio for b in results.blocks if b.kind == "clustered"}
         shown = ", ".join(f"{name} {loads[name]:.1f}" for name in sorted(loads, key=lambda name: -loads[name]))
         why = f"Few where clusters are dense: heaviest clustered block over the mean, {shown}."
-    return Finding(claim, found, share(sum(few), len(few)), why)
+    why += f" {APART}" if any(cell.gathers is None for cell in by_rank) else ""
+    return Finding(claim, found, share(sum(cell.gathers is True for cell in by_rank), len(by_rank)), why.strip())
 
 
-def _active(pair: Pair) -> tuple[int, int]:
+@dataclass(frozen=True)
+class _Active:
+    """The active blocks of both kinds in words, and whether clustering leaves few of them.
+
+    None if a run diverged or cycles: what it has in its blocks are no weights of a solution.
+    """
+
+    said: str
+    gathers: bool | None
+
+
+def _active(results: Results, facts: SetFacts, alpha: float) -> _Active | None:
+    pair = pair_of(results, plan.FIGURE_2, facts.name, alpha)
+    if pair is None:
+        return None
+    where, apart = f"{facts.name} at {alpha_text(alpha)}", apart_of(pair, facts.f_zero)
+    if apart:
+        return _Active(f"{where}: {apart}, not counted", None)
     random, clustered = (int(run.trace.records[-1].active_blocks) for run in pair)
-    return clustered, random
+    return _Active(f"{where}: clustered {clustered}, random {random}", clustered <= _FEW * random)
 
 
 def _others_by_value(results: Results) -> list[tuple[SetFacts, paper.DataSet]]:

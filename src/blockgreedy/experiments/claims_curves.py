@@ -149,7 +149,7 @@ def per_iteration(results: Results, reading: Reading) -> Finding:
             end = min(run.last_iteration for run in pair)
             for name, iteration in zip(places, (10, 30, 100, end), strict=True):
                 values = (pair[0].at_iteration(iteration), pair[1].at_iteration(iteration))
-                if not any(map(math.isnan, values)):
+                if not any(math.isnan(run.at_iteration(iteration, "iteration")) for run in pair):  # both came there
                     places[name].append(leader(results, pair, values, (iteration, iteration)))
             cell = f"{facts.name} {alpha_text(alpha)}"
             kept += [cell] if places["the end of the shorter run"][-1:] == ["clustered ahead"] else []
@@ -157,7 +157,7 @@ def per_iteration(results: Results, reading: Reading) -> Finding:
             needed = [results.first_below(run, _ERROR, run.trace["iteration"]) for run in pair]
             if not any(map(math.isnan, needed)):  # a run that never came there says nothing of who is sooner
                 sooner.append(needed[1] < needed[0])
-            when = overtaking(*_by_iteration(pair[0]), *_by_iteration(pair[1]))
+            when = overtaking(*_by_iteration(pair[0]), *_by_iteration(pair[1]), facts.f_zero)
             lost += [f"{cell} at iteration {when:,.0f}"] if when is not None else []
     if not rising:
         return Finding(claim, UNMEASURED, "not measured")
@@ -212,18 +212,24 @@ def _crossing(results: Results, facts: SetFacts, pair: Pair) -> tuple[str, Outco
     if is_apart(ahead):
         return f"{ahead} by {end.where} ({numbers}), so nobody overtook anybody.", "differs"
     clocks = [run.clock("blocks", facts.ns_per_nonzero) for run in pair]
-    when = overtaking(clocks[0], pair[0].trace["objective"], clocks[1], pair[1].trace["objective"])
+    curves = (clocks[0], pair[0].trace["objective"], clocks[1], pair[1].trace["objective"])
+    when = overtaking(*curves, facts.f_zero)
     if when is not None:
         done = [np.searchsorted(clock, when, side="right") - 1 for clock in clocks]
         reached = [int(run.trace["iteration"][k]) for run, k in zip(pair, done, strict=True)]
         return f"overtaken at {when:.3g} s, random iteration {reached[0]:,}, clustered {reached[1]:,}.", "agrees"
     text = f"not seen, at {end.where} {ahead} ({numbers})"
-    by_iteration = overtaking(*_by_iteration(pair[0]), *_by_iteration(pair[1]))
+    by_iteration = overtaking(*_by_iteration(pair[0]), *_by_iteration(pair[1]), facts.f_zero)
     if by_iteration is not None:
         return (
             f"{text}. Counted in iterations random overtakes clustered at iteration {by_iteration:,.0f}; in time "
             f"random does {rate_ratio(results, facts.name, 'blocks'):.0f} times the iterations.",
             "in part",
+        )
+    if overtaking(*curves) is not None:
+        return (
+            f"{text}; random stood above f(0) whenever it was behind: it came back, and overtook nobody.",
+            "differs",
         )
     return f"{text}; the leader did not change while both ran.", "differs"
 

@@ -183,10 +183,13 @@ def at(clock: Array, values: Array, when: float) -> float:
     return float(values[np.searchsorted(clock, when * (1 + 1e-12), side="right") - 1])
 
 
-def overtaking(clock_a: Array, values_a: Array, clock_b: Array, values_b: Array) -> float | None:
+def overtaking(
+    clock_a: Array, values_a: Array, clock_b: Array, values_b: Array, ceiling: float = math.inf
+) -> float | None:
     """When a, behind b before, got and stayed below it for as long as both ran; None if that did not happen.
 
     Before both have done something nobody leads: time starts at the later of the first records after the start.
+    Above the ceiling a has diverged, and is not behind anybody.
     """
     if len(clock_a) < 2 or len(clock_b) < 2:
         return None
@@ -194,7 +197,7 @@ def overtaking(clock_a: Array, values_a: Array, clock_b: Array, values_b: Array)
     times = np.unique(np.concatenate([clock_a, clock_b]))
     times = times[(times <= end) & (times >= max(clock_a[1], clock_b[1]))]
     ahead = np.array([at(clock_a, values_a, t) < at(clock_b, values_b, t) for t in times])
-    behind = np.array([at(clock_a, values_a, t) > at(clock_b, values_b, t) for t in times])
+    behind = np.array([at(clock_b, values_b, t) < at(clock_a, values_a, t) <= ceiling for t in times])
     if len(times) == 0 or not ahead[-1] or not behind.any():
         return None
     return float(times[np.flatnonzero(~ahead)[-1] + 1])

@@ -29,13 +29,17 @@ def pair_of(results: Results, part: str, set_name: str, alpha: float) -> Pair | 
 
 
 def trouble(run: Run, f_zero: float, upto: float = math.inf) -> str:
-    """ "diverged" above f(0), "cycles" if it goes up and down without getting on, else ""; by this iteration."""
+    """ "diverged" above f(0), "cycles" if it goes up and down without getting on, else ""; by this iteration.
+
+    A run that ended as diverged may have been sound before, and one that arrived did not cycle.
+    """
     iterations, values = run.trace["iteration"], run.trace["objective"]
     seen = iterations <= upto
     if not seen.any():
         return ""
+    ended = seen.all()
     iterations, values = iterations[seen], values[seen]
-    if run.status == "diverged" or not values[-1] <= f_zero * (1 + 1e-9):
+    if (ended and run.status == "diverged") or not values[-1] <= f_zero * (1 + 1e-9):
         return "diverged"
     if run.status in ("reached", "converged"):
         return ""
@@ -54,16 +58,21 @@ def leader(results: Results, pair: Pair, values: tuple[float, float], places: tu
     """
     run = pair[0]
     f_zero = results.facts(run.set_name).f_zero
-    troubles = [trouble(own, f_zero, place) for own, place in zip(pair, places, strict=True)]
-    if all(troubles):
-        return "both diverged"
-    for kind, word in zip(KINDS, troubles, strict=True):
-        if word:
-            return f"{kind} {word}"
+    apart = apart_of(pair, f_zero, places)
+    if apart:
+        return apart
     reach = f_zero - results.best_known(run.set_name, run.alpha)
     if not math.isnan(reach) and abs(values[0] - values[1]) <= _LEVEL * reach:
         return "level"
     return "random ahead" if values[0] < values[1] else "clustered ahead"
+
+
+def apart_of(pair: Pair, f_zero: float, places: tuple[float, float] = (math.inf, math.inf)) -> str:
+    """Which of the two diverged or cycles by these iterations; "" if neither does."""
+    troubles = [trouble(own, f_zero, place) for own, place in zip(pair, places, strict=True)]
+    if all(troubles):
+        return "both diverged"
+    return next((f"{kind} {word}" for kind, word in zip(KINDS, troubles, strict=True) if word), "")
 
 
 def is_apart(standing: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from operator import index
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from blockgreedy.solvers.risk import warn_of_risk
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.start import given_start
+from blockgreedy.solvers.telemetry import Telemetry
 from blockgreedy.solvers.trace import Record
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
@@ -42,6 +44,10 @@ class GenericEngine(FamilyEngine):
     def _make_core(self) -> Iterations:
         core = super()._make_core()
         return Iterations(core, self.problem, self.partition, self.options, self.model, self.rules, self._rows)
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        return self.core.telemetry if self._rows.rows else None
 
     def _run(self, n_iter: int, max_seconds: float) -> bool:
         aside = self.core.seconds_aside
@@ -185,8 +191,7 @@ def run(
     limits = Limits(last, began + (float("inf") if max_seconds is None else float(max_seconds)))
     recorder = Recorder(engine, None if trace_iters is None else index(trace_iters), trace_seconds, callback)
     solution = run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
-    record = engine.core.telemetry if recording.rows else None
-    return replace(solution, step_scale=options.step_scale, telemetry=record)
+    return replace(solution, step_scale=options.step_scale, telemetry=engine.telemetry)
 
 
 def _rules(method: Any, select: Any, propose: Any, accept: Any, update: Any) -> Rules:
@@ -214,7 +219,7 @@ def _rule(name: str, asked: Any, known: dict[str, Rule]) -> Rule:
 
 
 def _scale(step_scale: Any, propose: Any) -> Any:
-    if propose is not None and not (isinstance(step_scale, float | int) and step_scale == 1):
+    if propose is not None and not (isinstance(step_scale, Real) and step_scale == 1):
         raise ValueError(
             f"step_scale={shown(step_scale)} is for steps along the curvature bound; "
             f"propose={name_of(propose)} makes its own"

@@ -31,8 +31,8 @@ def least_rho_block(
 
     No partition of the features of X into B blocks, of which none has more than max_load times the mean number of
     nonzeros (dense X: entries), has a smaller rho_block. So it says how much a better clustering could gain at most.
-    It depends on X, B and max_load alone, costs some ten passes over X, and is certified: docs/theory.md has the
-    proof. How close it comes to the best partition is not known.
+    It depends on X, B and max_load alone, costs about fifty passes over X, and is certified: docs/theory.md has
+    the proof. How close it comes to the best partition is not known.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def least_rho_block(
     unit = X if isinstance(X, UnitColumns) else UnitColumns(X, center=center, n_threads=n_threads)
     B = whole("n_blocks", n_blocks, 1, unit.n_features)
     limit = at_least("max_load", max_load, 1)
-    loads = _loads(unit)
+    loads = unit.loads.astype(np.float64)
     best = 1.0
     for z in _starts(unit, loads):
         reached = 0.0
@@ -92,12 +92,6 @@ def bound_of_direction(values: Array, loads: Array, n_blocks: int, max_load: flo
         beyond = np.searchsorted(np.cumsum(loads[order]), limit * np.arange(1, n_blocks), side="right")
         places = np.append(places, beyond[beyond < len(order)])
     return float(values[order[places]].sum())
-
-
-def _loads(unit: UnitColumns) -> Array:
-    columns: Any = unit.columns
-    counts = np.diff(columns.indptr) if unit.is_sparse else np.full(unit.n_features, unit.n_samples)
-    return np.asarray(counts, dtype=np.float64)
 
 
 def _all(unit: UnitColumns, weights: Array) -> Array:

@@ -28,7 +28,7 @@ from blockgreedy.base.reals import as_array, real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import at_least, one_of, seed_of, shown, whole
 from blockgreedy.problem.arguments import labels
-from blockgreedy.problem.columns import as_columns, column_norms, without_stored_zeros
+from blockgreedy.problem.columns import as_columns, column_norms, loads_of, without_stored_zeros
 from blockgreedy.problem.passes import core_matrix
 from blockgreedy.problem.problem import Problem
 
@@ -124,9 +124,12 @@ class Partition:
         return np.flatnonzero(self.block_of == b)
 
     def nonzeros(self, X: Any) -> NDArray[np.int64]:
-        """Stored entries of X per block: what a scan of the block costs (dense X: rows × features)."""
+        """Nonzeros of X per block, the load that "capped" and "balanced" blocks share (dense X: rows × features).
+
+        Zeros that a sparse X stores do not count, wherever loads are compared.
+        """
         n_rows, n_features = self._check_shape(X)
-        counts = np.diff(X.tocsc().indptr) if hasattr(X, "tocsc") else np.full(n_features, n_rows)
+        counts = loads_of(X.tocsc()) if hasattr(X, "tocsc") else np.full(n_features, n_rows)
         # bincount adds in float64, exact for fewer than 2**53 entries
         return np.bincount(self.block_of, weights=counts, minlength=self.n_blocks).astype(np.int64)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import flag
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates
-from blockgreedy.problem.columns import Columns, as_columns
+from blockgreedy.problem.columns import Columns, as_columns, loads_of
 from blockgreedy.problem.passes import column_products, combine_columns, core_matrix, weighted_squares
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
-_CONSTANT = 1e-12  # a centred column below this part of its norm is rounding: it was constant
+_CONSTANT = 1e-12  # what is below this part of its norm once it is centred is rounding: it was constant
 _EXCHANGES = 3  # climbs whose ends are improved block by block
 _MAX_EXCHANGE = 5e7  # entries of X up to which they are: it copies the columns
 MAX_DENSE_BLOCKS = 512  # up to here a selection's products are held as a matrix and its eigenvector is exact
@@ -49,6 +49,7 @@ class UnitColumns:
         self.n_threads, self.center = resolve_threads(n_threads), flag("center", center)
         self.columns: Columns = as_columns(X, self.n_threads)
         self.is_sparse = sp.issparse(self.columns)
+        self._given = self.columns if self.is_sparse else None
         self.n_samples, self.n_features = (int(size) for size in self.columns.shape)
         self.tilt = np.zeros(self.n_features)
         self.matrix = core_matrix(self.columns)
@@ -93,6 +94,11 @@ class UnitColumns:
         return 4 * self.n_samples * _EPSILON * max(1.0, float(lost.max()))
 
     @cached_property
+    def loads(self) -> NDArray[np.int64]:
+        """Nonzeros of each column of X as it was given: centring moves its zeros. Of dense columns all entries."""
+        return loads_of(self._given if self.is_sparse else self.columns)
+
+    @cached_property
     def copies(self) -> Duplicates:
         """Columns that repeat others."""
         return find_duplicates(self.columns, self.n_threads)
@@ -112,7 +118,7 @@ class UnitColumns:
         return unit, rows
 
     def products(self, z: Array) -> Array:
-        """a_j·z of every column; with centring z must add up to 0, as ``combine`` returns it."""
+        """a_j·z of every column; with centring z must add up to 0, as ``combine`` and ``centred`` return it."""
         return column_products(self.matrix, z, self.n_threads) * self.scale
 
     def combine(self, features: NDArray[np.intp], v: Array) -> Array:
@@ -124,7 +130,19 @@ class UnitColumns:
             z = combine_columns(self.matrix, ordered)
         else:
             z = np.asarray(self.columns[:, features] @ weights, dtype=np.float64)
-        return z - z.mean() if self.center else z
+        return self.centred(z)
+
+    def centred(self, z: Array) -> Array:
+        """z without its mean, if columns are centred; 0 where nothing but rounding would be left.
+
+        Twice: where z is nearly constant, one subtraction leaves a mean that is not small beside the rest, and
+        ``products`` of what is then scaled to norm 1 would not be those of centred columns.
+        """
+        if not self.center:
+            return z
+        rest = z - z.mean()
+        rest -= rest.mean()
+        return rest if np.linalg.norm(rest) > _CONSTANT * np.linalg.norm(z) else np.zeros_like(rest)
 
     def gram(self, features: NDArray[np.intp]) -> Array:
         """Inner products of some columns. The diagonal is 1, for empty columns too: as if orthogonal to the rest."""
@@ -184,8 +202,7 @@ def climb(
     """
     best, best_selection = 1.0, np.zeros(0, dtype=np.intp)  # one column alone has 1
     for _ in range(max_passes):
-        if unit.center:
-            z = z - z.mean()
+        z = unit.centred(z)
         norm = float(np.linalg.norm(z))
         if not norm > 0:
             break
@@ -265,8 +282,7 @@ def starting_points(
     starts.append(np.eye(1, unit.n_samples, crowded_row).ravel())
     if target is not None:  # selects the largest gradients
         starts.append(target)
-    counts = np.diff(unit.columns.indptr) if unit.is_sparse else np.full(unit.n_features, unit.n_samples)
-    order = np.argsort(counts, kind="stable")
+    order = np.argsort(unit.loads, kind="stable")
     densest = np.zeros(partition.n_blocks, dtype=np.intp)
     densest[partition.block_of[order]] = order  # the last one written stays: the densest
     starts.append(unit.combine(densest, np.ones(len(densest))))

@@ -128,6 +128,13 @@ def without_stored_zeros(columns: Columns) -> Columns:
     return csc
 
 
+def loads_of(columns: Columns) -> NDArray[np.int64]:
+    """Nonzeros of each column; of dense columns all entries, since a scan reads them all."""
+    if not sp.issparse(columns):
+        return np.full(columns.shape[1], columns.shape[0], dtype=np.int64)
+    return np.asarray(np.diff(without_stored_zeros(columns).indptr), dtype=np.int64)
+
+
 def combined_exactly(columns: Columns, w: NDArray[np.float64], start: float) -> NDArray[np.float64]:
     """start + columns @ w, added up in NumPy's widest type: for columns that nearly cancel."""
     total = np.full(columns.shape[0], start, dtype=np.longdouble)

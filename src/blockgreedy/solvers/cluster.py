@@ -16,7 +16,7 @@ from blockgreedy.backends.tiles.communicator import Alone, Communicator
 from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.mpi import MpiRank
 from blockgreedy.backends.tiles.needs import check_memory, check_statistics, check_tiles
-from blockgreedy.backends.tiles.relevant import RelevantColumns, handed_round, relevant_columns
+from blockgreedy.backends.tiles.relevant import RelevantColumns, handed_round, relevant_in_units
 from blockgreedy.backends.tiles.share import columns_of_ranks, most_entries, own_rows_and_columns, shard_of
 from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
@@ -131,19 +131,20 @@ class Gang:
     ) -> TileEngine:
         """On every rank, with the same arguments. ``least_alpha``: the last of a path."""
         ranks = self._ranks
-        null, scaling = problem.null_model if null is None else null, problem.scaling
+        null = problem.null_model if null is None else null
         self._watch()
         if isinstance(ranks, MpiRank) and ranks.size > 1:  # workers of Dask have one thread of BLAS by default
             self._watched.enter_context(blas_limited(n_threads))
         try:
             _check_same(ranks, problem, tol)
             kept, saved = agreed(ranks, lambda: self._begin(problem))
-            # processors of different kinds add up differently: what decides how long vectors are is rank 0's word
-            least = scaling.inner.alpha if least_alpha is None else ranks.broadcast(scaling.alpha_in(least_alpha))
-            relevant = agreed(ranks, lambda: _relevant_of_share(scaling.inner, n_threads, least, ranks))
+            relevant, least = agreed(ranks, lambda: _relevant_of_share(problem, n_threads, least_alpha, ranks))
+            scaling = problem.scaling
             is_shared = scaling.inner.design.is_tiled
             with self._all_or_none():
-                relevant = relevant if is_shared else ranks.broadcast(relevant)
+                # processors of different kinds add up differently: what decides how long vectors are is rank 0's word
+                of_first, least = ranks.broadcast((None if is_shared else relevant, least))
+                relevant = relevant if is_shared else of_first
                 count = np.array([len(relevant)])
                 count = ranks.reduce(count) if is_shared else count
                 grid = Grid(ranks, *(self._shape or best_grid(scaling.inner, int(count[0]), ranks.size)))
@@ -251,11 +252,16 @@ def _told(result: Any) -> Any:
     )  # fmt: skip
 
 
-def _relevant_of_share(problem: Problem, n_threads: int, least_alpha: float, ranks: Communicator) -> RelevantColumns:
-    """Those in this rank's share of a store's columns; of a matrix in memory all of them, on every rank."""
+def _relevant_of_share(
+    problem: Problem, n_threads: int, least_alpha: float | None, ranks: Communicator
+) -> tuple[RelevantColumns, float]:
+    """Those in this rank's share of a store's columns; of a matrix in memory all of them, on every rank.
+
+    And the least alpha, both in the units in which the problem is solved from here on.
+    """
     share = (ranks.rank, ranks.size) if problem.design.is_tiled else (0, 1)
-    check_statistics(problem, share)
-    return relevant_columns(problem, n_threads, least_alpha, share)
+    check_statistics(problem.scaling.inner, share)
+    return relevant_in_units(problem, n_threads, least_alpha, share)
 
 
 def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.tiles.dask_rank import DualValue, Standing
 from blockgreedy.backends.tiles.needs import check_statistics
 from blockgreedy.backends.tiles.parcel import Parcel
-from blockgreedy.backends.tiles.relevant import relevant_columns
+from blockgreedy.backends.tiles.relevant import relevant_in_units
 from blockgreedy.backends.tiles.share import Place, columns_of_ranks, most_entries, parcel_of
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import shown
@@ -84,10 +84,9 @@ class DaskWorkers:
     ) -> None:
         self._cluster = Cluster(client)
         self._problem, self._grid, self._tol, self._memory = problem, grid, tol, memory
+        check_statistics(problem.scaling.inner, (0, 1))
+        self._relevant, self._least_alpha = relevant_in_units(problem, resolve_threads(), least_alpha)
         self._inner, self._null = problem.scaling.inner, problem.scaling.null_in(null)
-        self._least_alpha = self._inner.alpha if least_alpha is None else problem.scaling.alpha_in(least_alpha)
-        check_statistics(self._inner, (0, 1))
-        self._relevant = relevant_columns(self._inner, resolve_threads(), self._least_alpha)
         self._gang: DaskGang | None = None
         self._n_ranks = 0  # of the first gang
         self._alphas: tuple[float, float] | None = None  # alpha and l2, once they have changed

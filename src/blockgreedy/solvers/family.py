@@ -177,6 +177,8 @@ class FamilyEngine(EngineBase):
         """Gap here, at the best intercept for the weights; keeps the best point and the best dual point."""
         self.core.fit_intercept()
         objective = self.objective
+        if self.telemetry is not None:  # its last row was written before the intercept was fitted
+            self.telemetry.correct_objective(self.n_iter, objective)
         theta, value = scaled_dual_point(self.problem, self.core.Xw, self.model)
         if value > self.dual_value:
             self.dual, self.dual_value = theta, value

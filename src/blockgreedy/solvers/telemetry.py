@@ -32,7 +32,7 @@ class Iteration:
     accepted: NDArray[np.int64]  # features, in the order in which they were accepted
     steps: NDArray[np.float64]  # what the update added to the weight of each of them
     gains: NDArray[np.float64]  # the decrease of the objective that each proposal guarantees if it alone is taken
-    objective: float  # after the iteration; nan where it was not computed
+    objective: float  # after the iteration, and a fit of the intercept that follows; nan where it was not computed
     spectral_radius: float  # of the accepted columns scaled to norm 1; nan where it was not computed
 
 
@@ -132,6 +132,12 @@ class Telemetry:
             for name, values in new.items():
                 kept[name].frombytes(np.ascontiguousarray(values).tobytes())
 
+    def correct_objective(self, iteration: int, objective: float) -> None:
+        """Replaces the objective of the last row, if it is that of this iteration and has one."""
+        numbers, objectives = self._numbers["iteration"], self._numbers["objective"]
+        if len(numbers) and numbers[-1] == iteration and not math.isnan(objectives[-1]):
+            objectives[-1] = objective
+
     def __len__(self) -> int:
         return len(self._numbers["iteration"])
 
@@ -223,8 +229,11 @@ class Telemetry:
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Telemetry:
         """Reads what ``to_parquet`` wrote; needs pyarrow."""
-        _, parquet = _pyarrow()
-        table = parquet.read_table(path)
+        arrow, parquet = _pyarrow()
+        try:
+            table = parquet.read_table(path)
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{path} is not a telemetry: {error}") from None
         if tuple(table.column_names) != COLUMNS:
             raise ValueError(f"{path} is not a telemetry: its columns must be {', '.join(COLUMNS)}")
         columns = {name: table[name].combine_chunks() for name in COLUMNS}

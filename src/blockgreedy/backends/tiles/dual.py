@@ -50,14 +50,6 @@ class Equalities:
         """Products that pull a weight towards a side without bound."""
         return np.where(np.where(products < 0, np.isinf(self._upper), np.isinf(self._lower)), products, 0.0)
 
-    def bounded_part(self, theta: Array) -> float:
-        """What the bounded sides take from the dual value."""
-        if not np.any(np.isfinite(self._lower) | np.isfinite(self._upper)):
-            return 0.0
-        v = -self._shard.over_rows(*(self._columns.T @ theta)) * self.norms
-        bound = np.where(v > 0, self._upper, -self._lower)
-        return float(np.sum(np.abs(v) * np.where(np.isinf(bound), 0.0, bound)))
-
     def moved_onto(
         self, theta: Array, curvature: Array, measure: Callable[[Array], tuple[float, ...]]
     ) -> tuple[Array, Array, Array] | None:

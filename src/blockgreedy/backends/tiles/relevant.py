@@ -29,6 +29,8 @@ Places = NDArray[np.int64]
 
 _MARGIN = 1 + 1e-9  # for rounding, in squares and in bounds
 _TINY = 1e-290  # squares below this may have lost entries to underflow
+_RANGE = 1e-25, 1e25  # of the typical entry of a column: others are not what they were in float32
+_MOST_RESIDUAL = 1e4  # of targets that are scaled to about 1
 _CHUNK = 1 << 16  # columns at a time: what is known of them stays in the cache
 
 
@@ -73,6 +75,38 @@ def relevant_columns(
         chosen = np.flatnonzero(~stays_at_zero)
         parts.append(RelevantColumns(places, np.sqrt(squares * _MARGIN), entries).at(chosen))
     return _joined(parts)
+
+
+def relevant_in_units(
+    problem: Problem, n_threads: int, least_alpha: float | None, share: tuple[int, int] = (0, 1)
+) -> tuple[RelevantColumns, float]:
+    """The same of a problem as it was given, and the least alpha, in the units in which it is solved from here on."""
+    while True:
+        scaling = problem.scaling
+        least = scaling.inner.alpha if least_alpha is None else scaling.alpha_in(least_alpha)
+        found = relevant_columns(scaling.inner, n_threads, least, share)
+        if scaling.units.exponents is not None or not must_be_rescaled(scaling.inner, found, least):
+            return found, least
+        problem.rescale_columns()
+
+
+def must_be_rescaled(problem: Problem, found: RelevantColumns, least_alpha: float) -> bool:
+    """Whether some of them are too large or too small for a model in float32.
+
+    Columns of a store cannot be rescaled: it is refused. Small ones are let pass there if alpha is far above what
+    their products with targets of about 1 can come to: they have no weight.
+    """
+    typical = found.norms / np.sqrt(np.maximum(found.entries, 1.0))
+    if isinstance(problem.design, TiledColumns):
+        with np.errstate(invalid="ignore"):  # 0·inf of an excluded feature
+            thresholds = least_alpha * _units(problem.design, problem.penalty_weights, found.places)
+        is_small = (typical < _RANGE[0]) & (thresholds <= _MOST_RESIDUAL * typical)
+        return bool(np.any((typical > _RANGE[1]) | is_small))
+    far = found.at(np.flatnonzero((typical < _RANGE[0]) | (typical > _RANGE[1])))
+    if np.any(far.norms > 0):
+        return True
+    columns = problem.design.take(far.places)  # of zeros, or of numbers whose squares are
+    return bool(np.any((columns.data if problem.design.is_sparse else columns) != 0))
 
 
 def handed_round(ranks: Communicator, found: RelevantColumns, wanted: Sequence[slice]) -> RelevantColumns:

@@ -212,8 +212,10 @@ class TileSolver:
         self._scanned = theta
         return found
 
-    def _candidate(self, theta: Array, products: Array, norm: float, best_scale: float) -> Candidate:
-        return Candidate(self.shard, self.norms, theta, products, norm, best_scale)
+    def _candidate(
+        self, theta: Array, products: Array, norm: float, best_scale: float, rounding: float = tuning.PROOF_ROUNDING
+    ) -> Candidate:
+        return Candidate(self.shard, self.norms, theta, products, norm, best_scale, rounding)
 
     def _products(self, theta: Array, due: Mask) -> Array:
         self.n_gradients += 1
@@ -370,7 +372,6 @@ class TileSolver:
         candidate = self._candidate(theta, products, sums.norm, sums.best_scale(self._is_lasso))
         candidate.scale_to(float(shard.largest(candidate.ratio)[0]))
         leak = float(np.sum(np.abs(candidate.scale * left * self.multipliers())))
-        leak += candidate.scale * self._equalities.bounded_part(theta)
         self.dual.take(candidate, float(shard.over_rows(candidate.value)[0]) - leak)
         if np.isinf(shard.most_entries):  # else they have to compete for the room there is
             over = (np.abs(products) > l1) & (self.weights == 0) & ~self._is_alias & (l1 > 0)
@@ -385,8 +386,8 @@ class TileSolver:
         theta = rows.into_domain(self.dual.theta)
         norm = float(np.sqrt(shard.over_rows(float(np.sum(theta * theta)))[0]))
         products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
-        candidate = self._candidate(theta, products, norm, 1.0)
-        candidate.rounding = tuning.PRODUCT_ROUNDING
+        # points are made with a larger margin, for what these products differ by from those
+        candidate = self._candidate(theta, products, norm, 1.0, rounding=tuning.PRODUCT_ROUNDING)
         ratio = float(shard.largest(candidate.ratio)[0])
         if not ratio <= 1 + 1e-12:
             return loss + penalty, penalty, -np.inf
@@ -394,7 +395,7 @@ class TileSolver:
         left = self._equalities.left_of(theta)
         if not self._equalities.are_kept(left, norm):
             return loss + penalty, penalty, -np.inf
-        leak = float(np.sum(np.abs(left * self.multipliers()))) + self._equalities.bounded_part(theta)
+        leak = float(np.sum(np.abs(left * self.multipliers())))
         return loss + penalty, penalty, float(shard.over_rows(candidate.value)[0]) - leak
 
     @property
