@@ -32,10 +32,11 @@ from blockgreedy.partitions.spectrum import UnitColumns
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.frontier_report import draw, markdown, short_table, with_table  # noqa: E402
+from benchmarks.frontier_report import draw, markdown, short_table, unique, with_table  # noqa: E402
 from benchmarks.open_problem import B, grouped_problem  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
+TEXTS = ("set", "blocks", "alpha", "update", "status")
 MAX_LOADS = (1.0, 1.1, 1.5, 2.0, 4.0)
 ALPHAS = (0, 2)  # lambda_0, and a hundredth of it
 UPDATES = ("add", "add, step scale of the theory", "line-search", "joint", "sweep")
@@ -140,10 +141,9 @@ def measure(name: str, problem: bg.Problem, jobs: int) -> list[Row]:
 def read(path: Path) -> list[Row]:
     if not path.exists():
         return []
-    texts = ("set", "blocks", "alpha", "update", "status")
     with path.open(newline="") as file:
         return [
-            {key: value if key in texts else float(value) for key, value in row.items()}
+            {key: value if key in TEXTS else float(value) for key, value in row.items()}
             for row in csv.DictReader(file)
         ]
 
@@ -152,7 +152,14 @@ def write(path: Path, rows: list[Row]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:  # 5 is written as 5, whether it was measured or read
+            writer.writerow({key: f"{value:.10g}" if key not in TEXTS else value for key, value in row.items()})
+
+
+def with_set(rows: list[Row], name: str, made: list[Row]) -> list[Row]:
+    """The rows with those of one set replaced where they stand, so that a run of one set moves no other."""
+    names = dict.fromkeys([*unique(rows, "set"), name])
+    return [row for own in names for row in (made if own == name else rows) if row["set"] == own]
 
 
 def main() -> None:
@@ -168,7 +175,7 @@ def main() -> None:
         names = [name for name in given.sets.split(",") if name]
         for name, problem in load(names, given.data_dir).items():
             made = measure(name, problem, given.jobs)
-            write(given.out, [row for row in read(given.out) if row["set"] != name] + made)
+            write(given.out, with_set(read(given.out), name, made))
     rows = read(given.out)
     text = markdown(rows)
     given.out.with_suffix(".md").write_text(text, encoding="utf-8")

@@ -30,6 +30,12 @@ def test_the_report_is_what_was_measured():
     assert report.read_text(encoding="utf-8") == frontier_report.markdown(ROWS)
 
 
+def test_a_run_of_one_set_moves_no_other():
+    own = [row for row in ROWS if row["set"] == "reuters"]
+    assert frontier.with_set(ROWS, "reuters", own) == ROWS
+    assert frontier.with_set(ROWS, "new", [own[0] | {"set": "new"}])[:-1] == ROWS
+
+
 def points(svg):
     """Where each panel has its points and curves, as parts of its width and height: fonts move the panels."""
     found = []
