@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,30 @@ from blockgreedy.backends.tiles.local import LocalLoss, Team
 from blockgreedy.problem.losses import Loss
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """What sums over all rows say of a θ."""
+
+    square: float
+    moved: float  # squared distance from the θ of the last scan
+    sum: float
+    along: float  # of a quadratic loss: θ·y
+    scaled_square: float  # and Σ θ²/ω
+
+    @property
+    def norm(self) -> float:
+        return float(np.sqrt(self.square))
+
+    @property
+    def distance(self) -> float:
+        return float(np.sqrt(self.moved))
+
+    def best_scale(self, is_lasso: bool) -> float:
+        if not is_lasso or not self.scaled_square > 0:
+            return 1.0
+        return min(1.0, max(0.0, -self.along / self.scaled_square))
 
 
 class OwnRows:

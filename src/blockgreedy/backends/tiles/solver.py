@@ -8,8 +8,6 @@ computed of numbers that are the same bits on all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,36 +15,13 @@ from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.dual import Candidate, DualPoint, Equalities
 from blockgreedy.backends.tiles.local import WorkingColumns
 from blockgreedy.backends.tiles.model import InterceptModel, Model, WorkingPenalty
+from blockgreedy.backends.tiles.own_rows import RowSums
 from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.selection import Selection, bins_that_fit
 from blockgreedy.backends.tiles.shard import Shard
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class _RowSums:
-    """What sums over all rows say of a θ."""
-
-    square: float
-    moved: float  # squared distance from the θ of the last scan
-    sum: float
-    along: float  # of a quadratic loss: θ·y
-    scaled_square: float  # and Σ θ²/ω
-
-    @property
-    def norm(self) -> float:
-        return float(np.sqrt(self.square))
-
-    @property
-    def distance(self) -> float:
-        return float(np.sqrt(self.moved))
-
-    def best_scale(self, is_lasso: bool) -> float:
-        if not is_lasso or not self.scaled_square > 0:
-            return 1.0
-        return min(1.0, max(0.0, -self.along / self.scaled_square))
 
 
 class TileSolver:
@@ -119,11 +94,11 @@ class TileSolver:
         of_columns = own if shard.grid.row == 0 else 0 * own
         sums = shard.over_rows(own_loss, *of_columns, *self._measure(shard.rows.theta)).tolist()
         loss, penalty, n_support = sums[:3]
-        self._n_support, self._theta = int(n_support), _RowSums(*sums[3:])
+        self._n_support, self._theta = int(n_support), RowSums(*sums[3:])
         return float(loss + penalty)
 
     def _measure(self, theta: Array) -> tuple[float, ...]:
-        """This rank's share of _RowSums."""
+        """This rank's share of RowSums."""
         rows, before = self.shard.rows, self._scanned
         moved = 0.0 if before is None else float(np.sum((theta - before) ** 2))
         along, square = rows.best_scale_sums(theta) if rows.loss.is_quadratic else (0.0, 0.0)
@@ -306,7 +281,7 @@ class TileSolver:
         for sizes in (tuning.STEPS, tuning.SHORT_STEPS):
             steps = np.array(sizes)
             sums = shard.over_rows(*rows.losses_along(along, steps), *self._measure(rows.theta_after(along)))
-            losses, whole = sums[: len(steps)], _RowSums(*sums[len(steps) :].tolist())
+            losses, whole = sums[: len(steps)], RowSums(*sums[len(steps) :].tolist())
             penalties = np.array([model.penalty.value_or_inf(model.start + s * direction) for s in steps])
             values = losses + penalties
             if is_rounding:  # the objective cannot show the gain, the gradient can
@@ -322,9 +297,7 @@ class TileSolver:
                 return None
         return None
 
-    def _accept(
-        self, model: Model, along: Array, shift: float, size: float, decrease: float, whole: _RowSums
-    ) -> None:
+    def _accept(self, model: Model, along: Array, shift: float, size: float, decrease: float, whole: RowSums) -> None:
         """``whole``: the sums of θ after a step of size 1, which is taken most often and then saves a round."""
         shard, rows = self.shard, self.shard.rows
         z = model.z if size == 1 else model.start + size * (model.z - model.start)
@@ -341,7 +314,7 @@ class TileSolver:
             by = tuning.DAMPING_DOWN if size >= 1 else tuning.DAMPING_UP
             self._damping = float(np.clip(by * self._damping, tuning.LEAST_DAMPING, tuning.MOST_DAMPING))
         rows.move_to(rows.predictions + size * along, *self._safeguard())
-        self._theta = whole if size == 1 else _RowSums(*shard.over_rows(*self._measure(rows.theta)).tolist())
+        self._theta = whole if size == 1 else RowSums(*shard.over_rows(*self._measure(rows.theta)).tolist())
 
     def _safeguard(self) -> tuple[float, float]:
         """Which rows count as curved, and how much those do where the loss is flat."""
@@ -366,7 +339,7 @@ class TileSolver:
         if moved is None:
             return
         theta, left, measured = moved
-        sums = _RowSums(*measured.tolist())
+        sums = RowSums(*measured.tolist())
         due = (self._slack - self.norms * (sums.distance * (1 + 1e-12)) <= 0) | (self.weights != 0)
         products = self._products(theta, due)
         candidate = self._candidate(theta, products, sums.norm, sums.best_scale(self._is_lasso))
