@@ -236,10 +236,14 @@ class TileSolver:
         shard, rows = self.shard, self.shard.rows
         columns, facts = self._recut.chosen(places)
         (w, g), self._ids = working, facts.ids
-        mass = float(np.sum(rows.curvature)) if shard.fit_intercept else 0.0
-        sums = shard.grid.all.reduce(np.append(columns.bend(rows.root), mass), "diagonal")
-        diagonal, coupling = sums[: len(w)], sums[len(w) : -1]
-        self._intercept_model = InterceptModel(coupling, sums[-1], self._theta.sum) if shard.fit_intercept else None
+        bent = columns.bend(rows.root)  # the diagonal, and what the intercept has to do with each column
+        self._intercept_model = None
+        if shard.fit_intercept:
+            sums = shard.grid.all.reduce(np.append(bent, np.sum(rows.curvature)), "diagonal")
+            diagonal = sums[: len(w)]
+            self._intercept_model = InterceptModel(sums[len(w) : -1], sums[-1], self._theta.sum)
+        else:
+            diagonal = shard.grid.all.reduce(bent[: len(w)], "diagonal")
 
         def product(p: Array, wanted: NDArray[np.int32]) -> Array:
             found = shard.grid.all.reduce(columns.gram_product(p, wanted), "products").astype(np.float64)
