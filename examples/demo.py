@@ -146,7 +146,7 @@ def cross_validate(console: Console, data: bg.Dataset) -> tuple[bg.Model, float]
     with console.status("5 folds"):
         done, seconds = timed(
             lambda: subprocess.run(
-                [sys.executable, "-m", "blockgreedy.cli", *arguments, "--quiet"],
+                [sys.executable, "-m", "blockgreedy", *arguments, "--quiet"],
                 capture_output=True, text=True, check=False,
             )
         )  # fmt: skip

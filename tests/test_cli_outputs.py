@@ -168,7 +168,7 @@ def test_a_model_of_a_table_predicts_for_the_same_data_in_another_format(folder)
 )
 def test_a_full_stdout_is_one_line_on_stderr(folder, line):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "blockgreedy.cli", *line.split()]
+        command = [sys.executable, "-m", "blockgreedy", *line.split()]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1
     said = [line for line in ended.stderr.splitlines(keepends=True) if not line.startswith("Note: ")]
@@ -181,7 +181,7 @@ def test_a_full_stdout_is_one_line_on_stderr(folder, line):
     "line", ["fit data.npz --alpha 0.1 --json -q", "fit data.npz --alpha 0.1 -q", "path data.npz -q"]
 )
 def test_a_reader_that_has_seen_enough_is_no_failure(folder, line):
-    command = f"{sys.executable} -m blockgreedy.cli {line}"
+    command = f"{sys.executable} -m blockgreedy {line}"
     ended = subprocess.run(
         ["bash", "-c", f"{command} | true; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=True
     )

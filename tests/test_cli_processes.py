@@ -24,7 +24,7 @@ CPU_SECONDS_TO_START = 30 if "BLOCKGREEDY_SANITIZED" in os.environ else 3
 def start(*arguments, stderr=subprocess.PIPE, **environment):
     """The command line in a process of its own, with Ctrl-C working whatever started the tests."""
     return subprocess.Popen(
-        [sys.executable, "-m", "blockgreedy.cli", *map(str, arguments)],
+        [sys.executable, "-m", "blockgreedy", *map(str, arguments)],
         env={**os.environ, **ENVIRONMENT, **environment},
         text=True,
         stdout=subprocess.PIPE,
@@ -35,7 +35,7 @@ def start(*arguments, stderr=subprocess.PIPE, **environment):
 
 def test_module_and_console_script_print_the_version():
     script = Path(sys.executable).with_name("blockgreedy")
-    for command in ([sys.executable, "-m", "blockgreedy.cli"], [str(script)] if script.exists() else []):
+    for command in ([sys.executable, "-m", "blockgreedy"], [str(script)] if script.exists() else []):
         if command:
             done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
             assert done.stdout == f"blockgreedy {bg.__version__}\n"

@@ -222,7 +222,7 @@ def test_cv_shows_a_bar_with_the_best_score_on_a_terminal(folder, quiet):
     terminal, stderr = pty.openpty()
     arguments = ["cv", folder / "text.npz", *LOGISTIC, "--alphas", 60, "--folds", 7, "--json", *["--quiet"] * quiet]
     process = subprocess.Popen(
-        [sys.executable, "-m", "blockgreedy.cli", *map(str, arguments)],
+        [sys.executable, "-m", "blockgreedy", *map(str, arguments)],
         env={**os.environ, **ENVIRONMENT, "COLUMNS": "90", "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=stderr,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
@@ -251,7 +251,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(folder, logistic, verb, opt
     files = [str(logistic)] * (verb == "predict") + [str(folder / "text.npz")]
     reading, writing = os.pipe()
     os.close(reading)  # as `head` does
-    command = [sys.executable, "-m", "blockgreedy.cli", verb, *files, *options]
+    command = [sys.executable, "-m", "blockgreedy", verb, *files, *options]
     done = subprocess.run(
         command, env={**os.environ, **ENVIRONMENT}, stdout=writing, stderr=subprocess.PIPE, text=True
     )

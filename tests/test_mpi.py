@@ -196,3 +196,14 @@ def test_commands_that_run_alone_refuse_to_be_started_several_times(store):
     said, code = run(2, "command", "--", "cv", store)
     assert code == 2
     assert said.count("mpirun or srun started 2 copies of this command; blockgreedy fit STORE --cluster mpi") == 1
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_ranks_that_mpi_does_not_connect_do_not_all_fit_alone(store, tmp_path, rank):
+    copies = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": rank}  # as of srun without --mpi=pmix
+    command = [sys.executable, "-m", "blockgreedy", "fit", store, "--cluster", "mpi", "--alpha-ratio", "0.1"]
+    settings = {"cwd": tmp_path, "env": os.environ | SETTINGS | copies, "timeout": BOUND}
+    done = subprocess.run([*command, "--model", "model.npz"], capture_output=True, text=True, check=False, **settings)
+    assert done.returncode == (2 if rank == "0" else 0)
+    assert ("srun --mpi=pmix" in done.stderr) is (rank == "0"), done.stderr
+    assert not (tmp_path / "model.npz").exists()

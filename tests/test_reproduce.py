@@ -213,7 +213,7 @@ def test_data_that_cannot_be_read_exits_with_1(tmp_path):
 
 def test_ctrl_c_writes_the_page_with_what_there_is(tmp_path):
     folder = write_small_sets(tmp_path / "data")
-    command = [sys.executable, "-m", "blockgreedy.cli", "reproduce", "--data-dir", str(folder), "--seconds", "5"]
+    command = [sys.executable, "-m", "blockgreedy", "reproduce", "--data-dir", str(folder), "--seconds", "5"]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path / "out")],
         stdout=subprocess.PIPE,

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import typer
@@ -122,17 +122,25 @@ def company_of(cluster: str | None, checkpoint: Path | None) -> Iterator[Company
 
 def refuse_copies(cluster: str | None = None) -> None:
     """What mpirun or srun starts several times would do the same work as often, and write the same files."""
+    copies = _started_copies()
+    if cluster is None and copies > 1:
+        _refuse(
+            f"mpirun or srun started {copies} copies of this command; blockgreedy fit STORE --cluster mpi lets them "
+            "work together, other commands run in one process"
+        )
+
+
+def _started_copies() -> int:
+    """How many processes the launcher started with this command, as it says in their environment."""
     sizes = (os.environ.get(name, "") for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"))
-    copies = max((int(size) for size in sizes if size.isdigit()), default=1)
-    if cluster is not None or copies == 1:
-        return
+    return max((int(size) for size in sizes if size.isdigit()), default=1)
+
+
+def _refuse(message: str) -> NoReturn:
+    """The first of the copies says it, the others end without a word."""
     ranks = (os.environ.get(name, "") for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"))
     if next((rank for rank in ranks if rank), "0") == "0":
-        fail(
-            f"mpirun or srun started {copies} copies of this command; blockgreedy fit STORE --cluster mpi lets them "
-            "work together, other commands run in one process",
-            WRONG_USE,
-        )
+        fail(message, WRONG_USE)
     raise typer.Exit
 
 
@@ -144,6 +152,12 @@ def _ranks_of_mpi() -> MpiRank:
         fail(f"--cluster mpi needs mpi4py and an MPI {reason}: pip install 'blockgreedy[mpi]'", FAILED)
     ranks = communicator_of(MPI.COMM_WORLD)
     assert isinstance(ranks, MpiRank)
+    if ranks.size == 1 and (copies := _started_copies()) > 1:
+        _refuse(
+            f"mpirun or srun started {copies} copies of this command, but MPI does not connect them: each would fit "
+            "alone. Under Slurm start them with srun --mpi=pmix (srun --mpi=list shows what there is); otherwise use "
+            "the mpirun of the MPI that mpi4py was built with"
+        )
     return ranks
 
 

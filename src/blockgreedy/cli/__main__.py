@@ -1,3 +1,0 @@
-from blockgreedy.cli import main
-
-main()
