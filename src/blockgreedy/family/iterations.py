@@ -115,13 +115,13 @@ class Iterations:
     def _propose(self, features: Features) -> Proposals:
         state, rule = self.state, self.rules.propose
         model = state.proposals(features)
-        return model if rule is None else checked_proposals(rule, rule(state, features), model, self._is_finite)
+        return model if rule is None else checked_proposals(rule, rule(state, features), model, state.is_finite)
 
     def _targets(self, accepted: Proposals) -> Array | None:
         """The weights that the accepted features move to, where the core does not choose them."""
         update = self.rules.update
         if callable(update):
-            return checked_steps(update, update(self.state, accepted), accepted, self._is_finite)
+            return checked_steps(update, update(self.state, accepted), accepted, self.state.is_finite)
         return np.ascontiguousarray(accepted.target) if update == "add" else None
 
     def _update(self, features: list[int], targets: Array | None) -> None:
@@ -137,9 +137,6 @@ class Iterations:
             self._place_of[features] = np.arange(len(features))
             self._placed = features
         return self._place_of
-
-    def _is_finite(self) -> bool:
-        return bool(np.all(np.isfinite(self.state.derivs)))
 
     def _record(self, blocks: NDArray[np.intp], accepted: Features, steps: Array, gains: Array) -> None:
         began, number = time.perf_counter(), self._core.n_iter

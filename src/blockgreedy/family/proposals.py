@@ -6,9 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.base.validate import one_of
+from blockgreedy.family.asked import numbers
 
 if TYPE_CHECKING:
     from blockgreedy.problem.penalties import Penalty
@@ -62,12 +63,13 @@ class Proposals:
         gain: Array | None = None,
     ) -> None:
         """``penalty``: that of these features. ``target`` and ``gain``: where a rule of its own found them."""
-        self.features, self.blocks, self.w, self.grad, self.curvature = features, blocks, w, grad, curvature
+        self.features, self.blocks = _read_only(features), _read_only(blocks)
+        self.w, self.grad, self.curvature = _read_only(w), _read_only(grad), _read_only(curvature)
         self._penalty, self._is_given = penalty, target is not None
         if target is not None:
-            self.__dict__["target"] = target
+            self.__dict__["target"] = _read_only(target)
         if gain is not None:
-            self.__dict__["gain"] = gain
+            self.__dict__["gain"] = _read_only(gain)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -100,9 +102,9 @@ class Proposals:
     @cached_property
     def moves(self) -> NDArray[np.bool_]:
         if self._is_given:
-            return np.asarray(self.target != self.w)
+            return _frozen(np.asarray(self.target != self.w))
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._penalty.moves(self.w, self.target, self.grad, self.curvature)
+            return _frozen(self._penalty.moves(self.w, self.target, self.grad, self.curvature))
 
     def score(self, by: Score) -> Array:
         """The gain, |step| or the subgradient of each feature; 0 for those that do not move."""
@@ -110,9 +112,10 @@ class Proposals:
         found = np.abs(self.step) if by == "step" else self.gain if by == "gain" else self.subgradient
         return np.where(self.moves, found, 0.0)
 
-    def with_steps(self, step: Array, gain: Array | None = None) -> Proposals:
+    def with_steps(self, step: ArrayLike, gain: ArrayLike | None = None) -> Proposals:
         """The same features with other steps; without ``gain``, the decrease of the quadratic model by each."""
-        return self._with_targets(self.w + step, gain)
+        found = numbers("step", step, len(self))
+        return self._with_targets(self.w + found, None if gain is None else numbers("gain", gain, len(self)))
 
     def _with_targets(self, target: Array, gain: Array | None) -> Proposals:
         return Proposals(self.features, self.blocks, self.w, self.grad, self.curvature, self._penalty, target, gain)
@@ -134,7 +137,9 @@ class Proposals:
         return some
 
     def inside(self) -> Proposals:
-        """With targets that keep the bounds, where rounding left them."""
+        """With targets that keep the bounds, where rounding of steps that a rule found left them."""
+        if not self._is_given:
+            return self
         return self._with_targets(np.clip(self.target, self._penalty.lower, self._penalty.upper), self.gain)
 
     def outside(self) -> NDArray[np.intp]:
@@ -147,3 +152,8 @@ class Proposals:
 def _frozen(values: _Values) -> _Values:
     values.flags.writeable = False
     return values
+
+
+def _read_only(values: _Values) -> _Values:
+    """The array itself, or a view of it that cannot be written to: it may belong to a rule."""
+    return _frozen(values.view()) if values.flags.writeable else values

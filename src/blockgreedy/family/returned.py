@@ -24,8 +24,8 @@ def _fault(step: str, rule: Callable[..., Any], value: Any, what: str) -> RuleEr
     return RuleError(f"{step}={name_of(rule)} returned {shown(value)}: {what}")
 
 
-def _whole_numbers(step: str, rule: Callable[..., Any], value: Any, what: str) -> NDArray[np.intp]:
-    """A flat array of whole numbers, all different."""
+def _whole_numbers(step: str, rule: Callable[..., Any], value: Any, what: str) -> NDArray[np.integer[Any]]:
+    """A flat array of whole numbers, all different; of their own type, which may hold more than an index can."""
     try:
         found = np.asarray(value)
     except ValueError:
@@ -39,7 +39,7 @@ def _whole_numbers(step: str, rule: Callable[..., Any], value: Any, what: str) -
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(twice):
         raise _fault(step, rule, value, f"{twice[0]} is in it twice")
-    return found.astype(np.intp)
+    return found
 
 
 def checked_blocks(rule: Callable[..., Any], value: Any, n_blocks: int) -> NDArray[np.intp]:
@@ -48,7 +48,7 @@ def checked_blocks(rule: Callable[..., Any], value: Any, n_blocks: int) -> NDArr
     wrong = blocks[(blocks < 0) | (blocks >= n_blocks)]
     if len(wrong):
         raise _fault("select", rule, value, f"{wrong[0]} is no block; blocks are 0 to {n_blocks - 1}")
-    return blocks
+    return blocks.astype(np.intp)
 
 
 def checked_features(
@@ -60,7 +60,7 @@ def checked_features(
     """
     features = _whole_numbers("accept", rule, value, "features")
     inside = (features >= 0) & (features < len(place_of))
-    places = place_of[np.where(inside, features, 0)]
+    places = place_of[np.where(inside, features, 0).astype(np.intp)]
     known = inside & (places < len(proposals))
     known[known] = proposals.features[places[known]] == features[known]
     if not np.all(known):
@@ -76,16 +76,14 @@ def checked_proposals(
     if isinstance(value, Proposals):
         if not np.array_equal(value.features, model.features):
             raise _fault("propose", rule, value, "its features are not those that it was asked about")
-        _refuse_bad_targets("propose", rule, value, is_finite)
-        return value
-    steps, gains = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    found = model.with_steps(
-        _numbers("propose", rule, steps, len(model), "steps"),
-        None if gains is None else _numbers("propose", rule, gains, len(model), "gains"),
-    )
-    if gains is not None and np.any(np.isnan(found.gain)) and is_finite():
-        raise _fault("propose", rule, gains, "gains must not be nan")
+        found, gains = value, value.__dict__.get("gain")
+    else:
+        steps, gains = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        gains = None if gains is None else _numbers("propose", rule, gains, len(model), "gains")
+        found = model.with_steps(_numbers("propose", rule, steps, len(model), "steps"), gains)
     _refuse_bad_targets("propose", rule, found, is_finite)
+    if gains is not None and np.any(np.isnan(gains)) and is_finite():
+        raise _fault("propose", rule, gains, "gains must not be nan")
     return found.inside()
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.base.random import Random
+from blockgreedy.base.validate import whole
+from blockgreedy.family.asked import curvatures, numbers, places
 from blockgreedy.family.proposals import Array, Features, Proposals
 from blockgreedy.problem.passes import combine_some_columns, some_column_products, weighted_squares
 
@@ -95,18 +97,25 @@ class State:
 
     def draw(self, count: int) -> list[int]:
         """``count`` of the blocks, each as likely as any other, ascending: the same draws as those of ``solve``."""
-        return self._draws.draw_subset(self.n_blocks, count)
+        return self._draws.draw_subset(self.n_blocks, whole("count", count, 0, self.n_blocks))
 
     def features_of(self, blocks: Any) -> Features:
         """The features of some blocks, block after block."""
-        chosen = np.asarray(blocks, dtype=np.intp)
+        chosen = places("blocks", blocks, self.n_blocks)
         if len(chosen) == self.n_blocks and np.array_equal(chosen, np.arange(self.n_blocks)):
             return self._order
         parts = [self._order[self._starts[b] : self._starts[b + 1]] for b in chosen]
-        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, dtype=np.intp), *parts])
+        if len(parts) == 1:
+            return parts[0]
+        found = np.concatenate([np.zeros(0, dtype=np.intp), *parts])
+        found.flags.writeable = False
+        return found
 
     def gradient(self, features: Any = None) -> Array:
         """The derivative of the loss along all features, or along some."""
+        return self._gradient_of(None if features is None else self._places(features))
+
+    def _gradient_of(self, features: Features | None) -> Array:
         if self._gradient is None and features is not None:
             blocks_worth = len(features) * self._n_entries // max(self.problem.n_features, 1)
             if self._model.n_threads * blocks_worth < self._n_entries:
@@ -119,21 +128,29 @@ class State:
 
     def second_derivative(self, features: Any = None) -> Array:
         """The true second derivative of the loss along all features, or along some; ``curvature`` bounds it."""
-        return self._mean_squares(features, self.problem.loss.curvature(self.problem.y, self.Xw))
+        chosen = None if features is None else self._places(features)
+        return self._mean_squares(chosen, self.problem.loss.curvature(self.problem.y, self.Xw))
 
     def proposals(self, features: Any = None, curvature: Any = None) -> Proposals:
         """The steps that minimise the quadratic model along each of all features, or of some.
 
-        ``curvature``: that of the model, by default the bound ``state.curvature``, over the step scale of the run.
+        ``curvature``: that of the model, one number of at least 0 for each feature, by default the bound
+        ``state.curvature``, over the step scale of the run.
         """
         if features is None and curvature is None:
             if self._proposals is None:
                 self._proposals = self._made(self._every, self._bound)
             return self._proposals
-        chosen = self._every if features is None else np.asarray(features, dtype=np.intp)
+        chosen = self._every if features is None else self._places(features)
         if curvature is None and self._proposals is not None:  # what a rule has computed is not computed again
             return self._proposals.at(chosen)
-        return self._made(chosen, self._bound[chosen] if curvature is None else curvature)
+        if curvature is None:
+            return self._made(chosen, self._bound[chosen])
+        return self._made(chosen, curvatures(curvature, len(chosen), self.is_finite))
+
+    def is_finite(self) -> bool:
+        """Whether the run still is; of one that blew up no rule can make steps."""
+        return bool(np.all(np.isfinite(self.derivs)))
 
     def block_max(self, values: Array) -> Array:
         """The largest of the features' values in each block."""
@@ -155,19 +172,26 @@ class State:
         return float(self._core.objective())
 
     def objective_after(self, features: Any, steps: Any) -> float:
-        """The objective if these steps were added to the weights of these features."""
-        chosen, moved = np.asarray(features, dtype=np.intp), np.asarray(steps, dtype=np.float64)
+        """The objective if these steps were added to the weights of these features, one after the other."""
+        chosen = self._places(features)
+        moved = numbers("steps", steps, len(chosen))
         w = self.w.copy()
-        w[chosen] += moved
+        np.add.at(w, chosen, moved)
         predictions = self.Xw + combine_some_columns(self._model.matrix, chosen, moved)
         problem = self.problem
         return problem.mean(problem.loss.value(problem.y, predictions)) + problem.penalty.value(w)
 
     def columns(self, features: Any) -> Any:
         """The columns of some features: a CSC matrix, or an array if X is one."""
-        return self.problem.X[:, np.asarray(features, dtype=np.intp)]
+        return self._columns_of(self._places(features))
 
-    def _made(self, features: Features, curvature: Any) -> Proposals:
+    def _places(self, features: Any) -> Features:
+        return places("features", features, len(self._order))
+
+    def _columns_of(self, features: Features) -> Any:
+        return self.problem.X[:, features]
+
+    def _made(self, features: Features, curvature: Array) -> Proposals:
         problem = self.problem
         everything = features is self._every
         penalty = problem.penalty if everything else problem.penalty.at(features)
@@ -175,17 +199,17 @@ class State:
             features,
             self.partition.block_of[features],
             self.w[features],
-            self.gradient(None if everything else features),
-            np.asarray(curvature, dtype=np.float64),
+            self._gradient_of(None if everything else features),
+            curvature,
             penalty,
         )
 
-    def _mean_squares(self, features: Any, factors: Array | None = None) -> Array:
+    def _mean_squares(self, features: Features | None, factors: Array | None = None) -> Array:
         """Σ_i ω_i factors_i x_ij² of all features, or of some."""
         problem = self.problem
         weights = problem.weigh(np.ones(problem.n_samples) if factors is None else factors)
         if features is None:
             return weighted_squares(self._model.matrix, weights, self._model.n_threads)
-        columns = self.columns(features)
+        columns = self._columns_of(features)
         squares = columns.multiply(columns) if hasattr(columns, "multiply") else columns * columns
         return np.asarray(squares.T @ weights, dtype=np.float64)
