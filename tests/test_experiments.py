@@ -327,6 +327,25 @@ def test_a_run_far_above_f_zero_ends_as_diverged(folder, monkeypatch):
     assert run.last_iteration == plan.LEAST_ITERATIONS  # it shows its start
 
 
+def test_runs_without_an_iteration_and_unproven_optima_are_said(folder):
+    experiments = Experiments(choose(folder, ["zeta"], False), False, 0, 1)
+    experiments.load(lambda name: None)
+    jobs = make_plan(["zeta"], 1e-9)
+    reference = [job for job in jobs if job.part == plan.REFERENCE]
+    figure = [job for job in jobs if job.part == plan.FIGURE_2]
+    for job in (reference[0], *figure[:2]):
+        experiments.do(job)
+    assert experiments.results.find(plan.FIGURE_2) == []
+    remarks = experiments.results.remarks
+    assert remarks.count("zeta, figure 2: runs made no iteration within their time and count as not made.") == 1
+    assert any("the optimum is proven to a relative gap of" in remark for remark in remarks)
+    before = len(remarks)
+    for job in (reference[0], figure[0]):
+        experiments.do(replace(job, seconds=60.0, max_iter=3))
+    assert len(remarks) == before
+    assert len(experiments.results.find(plan.FIGURE_2)) == 1
+
+
 def test_measured_load_is_of_columns_in_the_order_of_the_blocks(folder, monkeypatch):
     from blockgreedy.experiments import runs
 

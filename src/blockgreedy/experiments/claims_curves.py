@@ -16,6 +16,7 @@ from blockgreedy.experiments.standing import (
     APART,
     KINDS,
     MOST,
+    UNKNOWN,
     UNMEASURED,
     End,
     Pair,
@@ -37,9 +38,11 @@ _MODEL = "model of 32 threads, scan follows the blocks"
 def solutions(results: Results) -> Finding:
     claim = "A larger alpha results in a greater objective and a sparser solution."
     held, total = 0, 0
+    unproven = []
     for facts in results.sets:
-        found = [_optimum(results, facts, alpha) for alpha in facts.alphas]
-        known = [optimum for optimum in found if optimum is not None]
+        found = {alpha: _optimum(results, facts, alpha) for alpha in facts.alphas}
+        known = [optimum for optimum in found.values() if optimum is not None]
+        unproven += [f"{facts.name} {alpha_text(alpha)}" for alpha, optimum in found.items() if optimum is None]
         for larger, smaller in pairwise(known):
             total += 2
             held += (larger[0] > smaller[0]) + (larger[1] < smaller[1])
@@ -48,12 +51,17 @@ def solutions(results: Results) -> Finding:
     found_text = (
         f"Optimal objectives and nonzeros of neighbouring alphas in this order: {held} of {total} comparisons."
     )
-    return Finding(claim, found_text, share(held, total), "By the default solver, whose optimum is proven.")
+    why = "By the default solver, whose optimum is proven."
+    why += f" Left out, not proven in the time that there was: {', '.join(unproven)}." if unproven else ""
+    return Finding(claim, found_text, share(held, total), why)
 
 
 def _optimum(results: Results, facts: SetFacts, alpha: float) -> tuple[float, float] | None:
+    """Objective and nonzeros of the solution; None if it is not proven to be one."""
     run = results.one(plan.FOLLOW_UP, facts.name, alpha, DEFAULT)
-    return None if run is None else (run.trace.records[-1].objective, run.trace.records[-1].nonzeros)
+    if run is None or run.status != "converged":
+        return None
+    return run.trace.records[-1].objective, run.trace.records[-1].nonzeros
 
 
 def order_of_objectives(results: Results) -> Finding:
@@ -83,6 +91,8 @@ def _order(results: Results, claim: str, column: str) -> Finding:
             if troubled:
                 apart.append(f"{facts.name} {kind} ({', '.join(troubled)})")
             for clock, held in whole.items():
+                if clock is not None and math.isnan(facts.ns_per_nonzero):
+                    continue
                 values = _at_common_end(four, clock, facts.ns_per_nonzero, column)
                 falls = np.diff(values) < 0 if column == "objective" else np.diff(values) > 0
                 held.append(bool(falls.all()) and not troubled)
@@ -90,16 +100,16 @@ def _order(results: Results, claim: str, column: str) -> Finding:
                     form = ".3g" if column == "objective" else ",.0f"
                     shown = ", ".join(format(value, form) for value in values)
                     said.append(f"{facts.name} {kind} ({shown})")
-    total = len(whole[None])
-    if not total:
+    if not whole[None]:
         return Finding(claim, UNMEASURED, "not measured")
     found = (
         f"Sets × kinds whose four curves are in this order where the shortest of them ends: {sum(whole[None])} of "
-        f"{total} by iteration, {sum(whole['blocks'])} of {total} in time ({_MODEL})."
+        f"{len(whole[None])} by iteration, {sum(whole['blocks'])} of {len(whole['blocks'])} in time ({_MODEL})."
     )
     why = f"Not in order by iteration, largest alpha first: {'; '.join(said)}. " if said else ""
     why += f"Counted apart, since curves among them diverged or cycle: {'; '.join(apart)}." if apart else ""
-    return Finding(claim, found, share(sum(whole[None]) + sum(whole["blocks"]), 2 * total), why.strip())
+    cells = whole[None] + whole["blocks"]
+    return Finding(claim, found, share(sum(cells), len(cells)), why.strip())
 
 
 def _at_common_end(runs: list[Run], clock: str | None, ns_per_nonzero: float, column: str) -> list[float]:
@@ -113,8 +123,9 @@ def across_sets(results: Results) -> Finding:
     for facts in results.sets:
         for k, alpha in enumerate(facts.alphas):
             pair = pair_of(results, plan.FIGURE_2, facts.name, alpha)
-            if pair is not None:
-                by_rank.setdefault(k, []).append(standing_at_end(results, pair, "blocks"))
+            standing = UNKNOWN if pair is None else standing_at_end(results, pair, "blocks")
+            if standing != UNKNOWN:
+                by_rank.setdefault(k, []).append(standing)
     if not by_rank:
         return Finding(claim, UNMEASURED, "not measured")
     found = f"At equal time ({_MODEL}), by rank: " + "; ".join(
@@ -208,6 +219,8 @@ def _crossing(results: Results, facts: SetFacts, pair: Pair) -> tuple[str, Outco
     """Whether random overtakes clustered, and whether that is what the paper saw."""
     end = End.of(pair, "blocks", facts.ns_per_nonzero)
     ahead = leader(results, pair, end.values, end.iterations)
+    if ahead == UNKNOWN:
+        return "the time per nonzero was not measured.", "not measured"
     numbers = f"random {end.values[0]:.4g}, clustered {end.values[1]:.4g}"
     if is_apart(ahead):
         return f"{ahead} by {end.where} ({numbers}), so nobody overtook anybody.", "differs"

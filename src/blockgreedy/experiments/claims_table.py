@@ -9,6 +9,7 @@ from blockgreedy.experiments.sets import SetFacts, alpha_text
 from blockgreedy.experiments.standing import (
     APART,
     KINDS,
+    UNKNOWN,
     UNMEASURED,
     End,
     is_apart,
@@ -49,6 +50,8 @@ def _leaders(results: Results, claim: str, in_time: bool) -> Finding:
                 continue
             end = End.of(pair, "blocks" if in_time else None, detail.ns_per_nonzero)
             ahead = leader(results, pair, end.values, end.iterations)
+            if ahead == UNKNOWN:  # no time per nonzero was measured
+                continue
             random, clustered = end.values
             said.append(
                 f"{alpha_text(match.ours)} ({end.where}): random {random:.3g}, clustered {clustered:.3g}, {ahead}"
@@ -62,7 +65,7 @@ def _leaders(results: Results, claim: str, in_time: bool) -> Finding:
             )
             shares.append((sum(same), len(same)))
     if not texts:
-        return Finding(claim, "No run at the paper's alphas was made.", "not measured")
+        return Finding(claim, "Nothing was measured at the paper's alphas.", "not measured")
     clock = "by the model of 32 threads, scan follows the blocks" if in_time else "by iteration"
     why = [] if detail.is_the_papers else [f"{_stand_in(detail.name)}, so objectives are not the paper's."]
     why += [_BY_RANK] if len(texts) > 1 else []

@@ -65,6 +65,11 @@ class Run:
     def last_iteration(self) -> int:
         return self.trace.records[-1].iteration
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it made an iteration within its time; otherwise it measured nothing."""
+        return self.last_iteration > 0
+
 
 # Three clocks. They are never put on one axis.
 CLOCKS = {
@@ -125,10 +130,12 @@ class Results:
         return next(facts for facts in self.sets if facts.name == set_name)
 
     def find(self, part: str, set_name: str | None = None, alpha: float | None = None, **setting: Any) -> list[Run]:
+        """The runs of a part that made an iteration."""
         return [
             run
             for run in self.runs
             if run.part == part
+            and run.has_begun
             and (set_name is None or run.set_name == set_name)
             and (alpha is None or run.alpha == alpha)
             and all(getattr(run.setting, name) == value for name, value in setting.items())

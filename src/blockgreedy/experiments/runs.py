@@ -15,7 +15,7 @@ from blockgreedy.base.names import GreedyRule, ScanMode, Update
 from blockgreedy.experiments import paper, plan
 from blockgreedy.experiments.plan import Job
 from blockgreedy.experiments.results import Blocks, Reference, Results, Run, Setting
-from blockgreedy.experiments.sets import SetFacts, Source, prepare
+from blockgreedy.experiments.sets import SetFacts, Source, alpha_text, prepare
 from blockgreedy.partitions.partition import Partition, make_partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.options import FamilyOptions
@@ -98,6 +98,20 @@ class Experiments:
         took = time.perf_counter() - began
         spent[job.part] = spent.get(job.part, 0.0) + took
         self.results.log[-1]["seconds"] = round(took, 3)
+        self._remark(job)
+
+    def _remark(self, job: Job) -> None:
+        """What the page must say of the run that was just made, for the verdicts cannot."""
+        last, remarks = self.results.log[-1], self.results.remarks
+        said = f"{job.set_name}, {job.part}: runs made no iteration within their time and count as not made."
+        if last["iterations"] == 0 and said not in remarks:
+            remarks.append(said)
+        if job.part == plan.REFERENCE and last["status"] != "converged":
+            where, gap = f"{job.set_name} at {alpha_text(last['alpha'])}", self.results.references[-1].relative_gap
+            remarks.append(
+                f"{where}: the optimum is proven to a relative gap of {gap:.1e} only; f* is the best objective that "
+                "any run found."
+            )
 
     def _reference(self, job: Job, problem: Problem) -> None:
         solution = solve(problem, tol=_REFERENCE_TOL, max_seconds=job.seconds, n_threads=self.n_threads)
@@ -195,10 +209,12 @@ class Experiments:
         )
 
     def _target(self, job: Job, problem: Problem) -> float:
-        """The objective at which the run has shown what it was to show."""
+        """The objective at which the run has shown what it was to show. Only a proven optimum can tell."""
         error = plan.STOP_ERROR.get(job.part)
         optima = [
-            r.objective for r in self.results.references if (r.set_name, r.alpha) == (job.set_name, problem.alpha)
+            r.objective
+            for r in self.results.references
+            if (r.set_name, r.alpha, r.status) == (job.set_name, problem.alpha, "converged")
         ]
         if error is None or not optima:
             return -math.inf

@@ -20,6 +20,7 @@ _SWING = 1e-3  # of f(0): what a run that cycles goes up and down by, and does n
 
 KINDS = ("random", "clustered")  # what the paper compares
 Pair = tuple[Run, Run]
+UNKNOWN = "not known"  # who is ahead, where a number is missing
 
 
 def pair_of(results: Results, part: str, set_name: str, alpha: float) -> Pair | None:
@@ -61,6 +62,8 @@ def leader(results: Results, pair: Pair, values: tuple[float, float], places: tu
     apart = apart_of(pair, f_zero, places)
     if apart:
         return apart
+    if any(map(math.isnan, values)):
+        return UNKNOWN
     reach = f_zero - results.best_known(run.set_name, run.alpha)
     if not math.isnan(reach) and abs(values[0] - values[1]) <= _LEVEL * reach:
         return "level"
@@ -76,8 +79,8 @@ def apart_of(pair: Pair, f_zero: float, places: tuple[float, float] = (math.inf,
 
 
 def is_apart(standing: str) -> bool:
-    """Whether the comparison says nothing, because a run diverged or cycles."""
-    return standing.endswith(("diverged", "cycles"))
+    """Whether the comparison says nothing, because a run diverged or cycles or a number is missing."""
+    return standing.endswith(("diverged", "cycles", UNKNOWN))
 
 
 @dataclass(frozen=True)
