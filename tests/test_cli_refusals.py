@@ -36,6 +36,8 @@ def test_exactly_one_alpha_is_needed(text_npz, alphas):
         (("--partition", "random"), "--partition random with --method auto must be a Partition"),
         ((*FAMILY, "--per-block", 0), "--per-block 0 must be"),
         ((*FAMILY, "--partition", "x"), "--partition x is not known"),
+        ((*FAMILY, "--partition", "no.npz"), "--partition must name an existing file, got 'no.npz'"),
+        (("--partition", "no.npz"), "--partition must name an existing file, got 'no.npz'"),
         ((*FAMILY, "--blocks", 0), "--blocks 0 must be a whole number from 1 to 400"),
         (("--blocks", 0), "--blocks 0 must be a whole number from 1"),
         (
@@ -183,3 +185,10 @@ def test_a_trace_that_cannot_be_written_exits_with_1_after_the_result(text_npz):
 def test_arguments_of_the_library_are_named_as_options(said, expected):
     shell._OPTIONS.set(shell._option_names(FitOptions))
     assert shell.in_options(said) == expected
+
+
+def test_a_store_of_a_partition_that_is_not_there_is_wrong_use(text_npz, tmp_path):
+    result = run("data", "convert", text_npz, tmp_path / "s.store", "--partition", "no.npz")
+    assert result.exit_code == 2
+    assert result.stderr == "Error: --partition must name an existing file, got 'no.npz'\n"
+    assert not (tmp_path / "s.store").exists()

@@ -185,6 +185,7 @@ def test_a_run_of_the_configuration_can_be_done_again(out):
         (("--seconds", 0), "--seconds 0.0 must be a number above 0"),
         (("--seconds", "nan"), "--seconds nan must be a number above 0"),
         (("--sets", "moon"), "'moon' is no known set; accepted are"),
+        (("--sets", ","), "--sets ',' names no set"),
         (("--threads", 0), "--threads 0 must be"),
         (("--seed", -1), "--seed -1 must be a whole number"),
     ],

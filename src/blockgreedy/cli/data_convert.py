@@ -133,6 +133,8 @@ def _make_store(options: ConvertOptions) -> None:
     options.inputs(*existing, n_features=options.n_features)
     if any(path.resolve() == options.out.resolve() for path in existing):
         fail(f"OUT {options.out} would replace the data; give it another name", WRONG_USE)
+    if options.partition is not None and not options.partition.is_file():
+        fail(f"--partition must name an existing file, got {str(options.partition)!r}", WRONG_USE)
     stopped = f"interrupted; the same command goes on where it stopped, in {options.out}"
     with failures(stopped), warnings_as_lines(UserWarning), _progress(options.quiet or options.as_json) as see:
         partition = None if options.partition is None else Partition.load(options.partition)

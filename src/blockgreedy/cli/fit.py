@@ -23,7 +23,7 @@ from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.progress import Progress, ratio
 from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
-from blockgreedy.cli.shell import Results, app, failures, note, option, takes, warnings_as_lines
+from blockgreedy.cli.shell import Results, app, fail, failures, note, option, takes, warnings_as_lines
 from blockgreedy.cli.stored import StoreOptions, rows_of
 from blockgreedy.cli.texts import NOT_CONVERGED, THREADS, TOL, WRONG_USE
 from blockgreedy.cli.together import Company, company_of, refuse_copies
@@ -299,6 +299,8 @@ def _scale(asked: str | None) -> float | str | None:
 def _partition_file(options: FitOptions) -> list[Input]:
     name = options.partition
     is_file = name is not None and name not in PARTITION_KINDS and name.endswith(".npz")
+    if name is not None and is_file and not Path(name).is_file():
+        fail(f"--partition must name an existing file, got {name!r}", WRONG_USE)
     return [("the partition", Path(name))] if name is not None and is_file else []
 
 

@@ -140,6 +140,8 @@ def reproduce(options: ReproduceOptions) -> None:
     try:
         if not 0 < seconds < math.inf:
             raise ValueError(f"seconds={seconds!r} must be a number above 0")
+        if options.sets and not wanted:
+            raise ValueError(f"--sets {options.sets!r} names no set")
         if not 0 <= options.seed < 2**64:
             raise ValueError(f"seed={options.seed!r} must be a whole number in 0..2**64-1")
         threads = resolve_threads(options.n_threads)
