@@ -187,6 +187,28 @@ def test_a_constant_target_is_no_direction_for_centred_columns(value):
         assert found.lower.value <= np.linalg.norm(unit_columns(X, center=True), 2) ** 2 * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("size", [1e200, 1e160, 1e-160, 1e-200, 1e-310])
+def test_columns_whose_squares_overflow_or_vanish_have_the_directions_they_have(sparse, center, size):
+    rng = np.random.default_rng(3)
+    usual = rng.normal(size=(6, 4))
+    usual[:, 1] = usual[:, 0]
+    scaled = usual.copy()
+    scaled[:, :2] *= size
+    given = sp.csc_array(scaled) if sparse else scaled
+    before = given.copy()
+    partition = bg.Partition([0, 1, 2, 2], n_blocks=3)
+    found, wanted = (bg.theory.rho_block(X, partition, center=center) for X in (given, usual))
+    assert wanted.lower.value > 1.9
+    for side in ("lower", "upper"):
+        assert getattr(found, side).value == pytest.approx(getattr(wanted, side).value, rel=1e-8)
+    least = bg.theory.least_rho_block(given, 3, center=center).value
+    assert least == pytest.approx(bg.theory.least_rho_block(usual, 3, center=center).value, rel=1e-3)
+    assert bg.theory.spectral_radius(given, [0, 1]) == pytest.approx(2.0)
+    assert (given != before).sum() == 0
+
+
 def test_centring_leaves_the_given_matrix_alone():
     X = sp.csc_array(np.random.default_rng(0).random((10, 4)) + 1)
     before = X.data.copy()
@@ -367,3 +389,10 @@ def test_bounds_say_what_they_are():
     assert found["blocks"].to_dict()["side"] == "upper"
     with pytest.raises(KeyError, match="'trace' is not among the bounds; there are blocks, rows"):
         found["trace"]
+
+
+@pytest.mark.parametrize("rho", [0.5, math.nan])
+def test_a_rho_below_1_is_refused_for_one_block_too(rho):
+    for n_blocks in (1, 4):
+        with pytest.raises(ValueError, match=f"rho={rho} must be a number of at least 1"):
+            bg.theory.epsilon(1, n_blocks, rho)

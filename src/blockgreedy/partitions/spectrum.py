@@ -33,6 +33,7 @@ Array = NDArray[np.float64]
 
 _EPSILON = float(np.finfo(np.float64).eps)
 _CONSTANT = 1e-12  # what is below this part of its norm once it is centred is rounding: it was constant
+_LEAST_SQUARE, _MOST_SQUARE = 2.0**-900, 2.0**900  # ‖x_j‖² of which no digit is lost
 _EXCHANGES = 3  # climbs whose ends are improved block by block
 _MAX_EXCHANGE = 5e7  # entries of X up to which they are: it copies the columns
 MAX_DENSE_BLOCKS = 512  # up to here a selection's products are held as a matrix and its eigenvector is exact
@@ -54,6 +55,10 @@ class UnitColumns:
         self.tilt = np.zeros(self.n_features)
         self.matrix = core_matrix(self.columns)
         squares = weighted_squares(self.matrix, None, self.n_threads)
+        self.columns, is_other = _within_range(self.columns, squares)
+        if is_other:
+            self.matrix = core_matrix(self.columns)
+            squares = weighted_squares(self.matrix, None, self.n_threads)
         least = _CONSTANT**2 * squares if center else np.zeros(self.n_features)
         if center:
             self._subtract_means()
@@ -156,6 +161,29 @@ class UnitColumns:
         gram -= np.outer(self.tilt[features], self.tilt[features])
         np.fill_diagonal(gram, 1.0)
         return np.asarray(gram)
+
+
+def _within_range(columns: Columns, squares: Array) -> tuple[Columns, bool]:
+    """Columns whose squares overflow or vanish times powers of two, which leaves directions as they are.
+
+    And whether there are any; the given columns stay as they are.
+    """
+    given: Any = columns
+    is_sparse = sp.issparse(columns)
+    odd = ~((squares >= _LEAST_SQUARE) & (squares <= _MOST_SQUARE))
+    if odd.any():  # empty columns are none of them
+        odd &= np.diff(given.indptr) > 0 if is_sparse else np.any(columns, axis=0)
+    if not odd.any():
+        return columns, False
+    found = given.astype(np.float64)  # a copy
+    if is_sparse:
+        found.indices, found.indptr = given.indices, given.indptr  # astype may change their types
+    for j in np.flatnonzero(odd):
+        entries = found.data[given.indptr[j] : given.indptr[j + 1]] if is_sparse else found[:, j]
+        largest = np.abs(entries).max()
+        if largest > 0:
+            np.ldexp(entries, -int(np.frexp(largest)[1]), out=entries)
+    return found, True
 
 
 def spectral_radius(X: Any, features: Iterable[int]) -> float:

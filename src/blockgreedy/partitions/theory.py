@@ -233,7 +233,8 @@ def epsilon(blocks_per_iter: int, n_blocks: int, rho: float) -> float:
     """(P−1)(rho_block−1)/(B−1), the effect of correlation between blocks. Theorem 1 holds below 1. 0 for B = 1."""
     B = whole("n_blocks", n_blocks, 1)
     P = whole("blocks_per_iter", blocks_per_iter, 1, B)
-    return 0.0 if B == 1 else (P - 1) * (_checked_rho(rho) - 1) / (B - 1)
+    excess = _checked_rho(rho) - 1
+    return 0.0 if B == 1 else (P - 1) * excess / (B - 1)
 
 
 def max_safe_blocks_per_iter(n_blocks: int, rho: float) -> int:
