@@ -261,6 +261,8 @@ def test_errors_of_a_rule_are_not_swallowed(problem):
         ({"method": "auto"}, "method='auto' is not known"),
         ({"step_scale": 0.5}, "step_scale=0.5 needs update='add'"),
         ({"step_scale": 0.5, "update": "add", "propose": lambda s, f: f}, "is for steps along the curvature bound"),
+        ({"max_sweeps": 3, "update": "add"}, "max_sweeps=3 needs update='joint' or 'sweep'"),
+        ({"max_sweeps": 3, "update": lambda s, a: a.step}, "max_sweeps=3 has no use: update=<lambda> finds its own"),
         ({"spectral_radius_iters": 0}, "spectral_radius_iters=0 must be a whole number"),
         ({"telemetry": 1}, "telemetry=1 must be True or False"),
         ({"blocks_per_iter": 9}, "blocks_per_iter=9"),

@@ -138,6 +138,8 @@ def test_zeros_are_exact_and_the_box_is_kept(rng, method):
         ({"tol": "a"}, "tol='a' must be a number"),
         ({"max_seconds": "soon"}, "max_seconds='soon' must be a number"),
         ({"max_sweeps": 0}, "max_sweeps=0 must be"),
+        ({"max_sweeps": 3, "update": "add"}, "max_sweeps=3 needs update='joint' or 'sweep', not 'add'"),
+        ({"max_sweeps": 3, "update": "line-search"}, "max_sweeps=3 needs update='joint' or 'sweep', not 'line-"),
         ({"update": "add", "atomic": 1}, "atomic=1 must be True or False"),
     ],
 )

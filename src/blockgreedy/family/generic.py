@@ -164,6 +164,9 @@ def run(
     recording = Recording.of(telemetry, objective_iters, spectral_radius_iters)
     threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
     start = given_start(problem, coef_init, intercept_init)
+    if callable(rules.update) and max_sweeps is not None:
+        own = f"update={name_of(rules.update)} finds its own steps"
+        raise ValueError(f"max_sweeps={shown(max_sweeps)} has no use: {own}")
     settings: FamilyArguments = {
         "blocks_per_iter": blocks_per_iter,
         "update": "add" if callable(rules.update) else rules.update,

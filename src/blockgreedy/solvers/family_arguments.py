@@ -52,7 +52,7 @@ class FamilyArguments(TypedDict, total=False):
     inner_tol : float, default 1e-3
         "line-search", "sweep" and "joint" stop refining when a change is below inner_tol times the first change.
     max_sweeps : int, optional
-        See ``update``.
+        Of "joint" and "sweep", see ``update``.
     on_divergence : {"stop", "continue"}, default "stop"
         End the run and return the best weights seen, or go on and return the last ones.
     telemetry : bool, default False

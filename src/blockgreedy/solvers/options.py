@@ -55,6 +55,10 @@ class FamilyOptions:
             whole("max_sweeps", self.max_sweeps, 1, 2**31)
         seed_of("seed", self.seed)
         one_of("update", self.update, UPDATES)
+        if self.max_sweeps is not None and self.update not in ("joint", "sweep"):
+            raise ValueError(
+                f"max_sweeps={self.max_sweeps} needs update='joint' or 'sweep', not {self.update!r}, which makes none"
+            )
         one_of("greedy_rule", self.greedy_rule, GREEDY_RULES)
         one_of("scan", self.scan, SCAN_MODES)
         above_zero("inner_tol", self.inner_tol)
