@@ -148,6 +148,15 @@ def test_the_search_for_writers_finds_them(tmp_path):
     assert list(writes(tmp_path / "a.py")) == list(range(4, 4 + len(lines)))
 
 
+def test_files_that_the_code_names_are_there():
+    named = re.compile(r"(?<![\w/.])(?:cpp|docs|tests|tools)/[\w/]+\.(?:hpp|cpp|py|md|sh)\b")
+    sources = [*SOURCE.rglob("*.py"), *(ROOT / "cpp").rglob("*.hpp"), *(ROOT / "cpp").rglob("*.cpp")]
+    found = {(name, path.name) for path in sources for name in named.findall(path.read_text())}
+    assert ("cpp/base/random.hpp", "random.py") in found
+    there = (ROOT, ROOT / "cpp")  # where includes are looked for
+    assert not {(name, where) for name, where in found if not any((root / name).exists() for root in there)}
+
+
 def test_code_speaks_of_no_machine():
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
     if tracked.returncode != 0:

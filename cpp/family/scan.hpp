@@ -48,8 +48,6 @@ class Scan {
     best_.resize(options.blocks_per_iter * options.per_block);
   }
 
-  const Curvatures<View>& curvatures() const { return curvatures_; }
-
   // Fills `accepted` with up to per_block proposals of every selected block: ascending blocks, best first.
   void best_of(const std::vector<std::int32_t>& selected, Counters& counters, std::vector<Proposal>& accepted) {
     std::int64_t scanned = 0, heaviest = 0;

@@ -1,4 +1,4 @@
-"""The project's one random generator, twin of ``cpp/blockgreedy/random.hpp``.
+"""The project's one random generator, twin of ``cpp/base/random.hpp``.
 
 SplitMix64: ``state += 0x9e3779b97f4a7c15`` and a mix of it is the next 64-bit word. ``below(m)`` is Lemire's
 multiply-shift with rejection, exactly uniform. ``draw_subset`` is Floyd's algorithm. A seed gives the same

@@ -1,4 +1,4 @@
-"""The separable penalty in NumPy: the readable twin of ``cpp/blockgreedy/penalties.hpp``.
+"""The separable penalty in NumPy: the readable twin of ``cpp/math/penalties.hpp``.
 
 One form covers l1, elastic net, per-feature weights, non-negative weights and boxes::
 
