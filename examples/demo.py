@@ -169,11 +169,11 @@ def curve(cross: bg.model.CrossValidation, height: int = 8) -> list[Text]:
         at, quarter = row(mean)
         for k, line in enumerate(lines):
             if k == at:
-                line.append("● " if style != "cyan" else 2 * "⠉⠒⠤⣀"[quarter], style=style)
+                line.append({"bold green": "● ", "bold yellow": "○ "}.get(style) or 2 * "⠉⠒⠤⣀"[quarter], style=style)
             else:
                 line.append("│ " if row(mean + error)[0] <= k <= row(mean - error)[0] else "  ", style="dim")
     left, right = f"alpha {cross.alphas[0]:.2g}", f"{cross.alphas[-1]:.2g}"
-    words = [f"{cross.nonzeros[k]:,.0f} words" for k in (0, -1)]
+    words = [f"{n:,.0f} word{'' if round(n) == 1 else 's'}" for n in (cross.nonzeros[0], cross.nonzeros[-1])]
     width = 2 * len(cross.alphas)
     lines.append(Text(f"{'':10}└{'─' * width}"))
     lines.append(Text(f"{'':11}{left}{right:>{width - len(left)}}", style="dim"))
@@ -190,7 +190,7 @@ def show_choice(console: Console, model: bg.Model, seconds: float) -> None:
     console.print(
         f"{cross.n_folds}-fold {cross.scoring} on held-out documents (lower is better), {len(cross.alphas)} alphas, "
         f"{seconds:.1f} s.\n[green]●[/] the best: alpha {cross.alpha_min:.2g}, {model.nonzeros[0]:,} words; "
-        f"[yellow]●[/] the largest alpha within one standard error of it: {cross.alpha_1se:.2g}\n"
+        f"[yellow]○[/] the largest alpha within one standard error of it: {cross.alpha_1se:.2g}\n"
         f"AUC on held-out documents: {model.quality.scores['roc_auc']:.3f} (0.5 is chance)",
         highlight=False,
     )

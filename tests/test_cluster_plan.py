@@ -238,6 +238,9 @@ def test_the_command_prints_a_table_and_json():
     assert best["seconds"] == min(grid["seconds"] for grid in facts["grids"])
     assert best["seconds"] == pytest.approx(sum(best["seconds_by_part"].values()))
     assert best["memory_bytes"] == pytest.approx(sum(best["memory"].values()), abs=10)
+    assert "on 16 machines with 16 cores and 10 Gbit/s: 16 ranks of 16 threads" in result.stdout
+    alone = run(*shape(*KDDA), "--machines", 1, "--cores", 1).stdout
+    assert "on 1 machine with 1 core and 10 Gbit/s: 1 rank of 1 thread\n" in alone
     none = run(*shape(*KDDA), "--machines", 2, "--cores", 16, "--memory", "100M")
     assert none.exit_code == 0
     assert "No grid fits" in none.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -188,6 +189,14 @@ def test_table_has_all_kinds_side_by_side_and_fits(text_npz, width):
     )
     assert float(limit) == pytest.approx(2 * float(scale), rel=1e-3)
     assert "…" in next(line for line in lines if line.startswith("epsilon"))
+
+
+def test_no_number_is_cut_off_where_the_terminal_is_narrow(text_npz):
+    wide, narrow = (diagnose(text_npz, "--blocks", 8, COLUMNS=str(width)).stdout for width in (200, 80))
+    numbers = re.findall(r"\d+\.\d+", next(line for line in wide.splitlines() if line.startswith("epsilon")))
+    assert len(numbers) == 8  # a range for each kind
+    assert set(numbers) <= set(re.findall(r"\d+\.\d+", narrow))
+    assert "duplicates in different blocks" in narrow
 
 
 def test_estimates_are_marked_in_the_table(text_npz):

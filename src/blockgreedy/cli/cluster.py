@@ -142,9 +142,9 @@ def _show(console: Console, found: ClusterPlan, options: PlanOptions) -> None:
     size, machines, best = found.size, found.machines, found.best
     name = "" if options.store is None else f"{options.store}: "
     console.print(
-        f"{name}{size.n_samples:,} × {size.n_features:,}, {size.n_entries:,} entries, on {machines.n:,} machines "
-        f"with {machines.cores:,} cores and {machines.gbit:g} Gbit/s: {machines.n_ranks:,} ranks of "
-        f"{machines.threads:,} {'threads' if machines.threads > 1 else 'thread'}",
+        f"{name}{size.n_samples:,} × {size.n_features:,}, {size.n_entries:,} entries, "
+        f"on {_count(machines.n, 'machine')} with {_count(machines.cores, 'core')} and {machines.gbit:g} Gbit/s: "
+        f"{_count(machines.n_ranks, 'rank')} of {_count(machines.threads, 'thread')}",
         soft_wrap=True,
     )
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
@@ -177,6 +177,10 @@ def _show(console: Console, found: ClusterPlan, options: PlanOptions) -> None:
         style="dim",
         soft_wrap=True,
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _short(size: float) -> str:

@@ -147,7 +147,7 @@ def _print(console: Console, path: str, found: Diagnosis, seconds: dict[str, flo
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("", style="dim", no_wrap=True)
     for name in found.partitions:
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right", overflow="fold")  # a range takes two lines where it must
     for name, cells in _rows(list(found.partitions.values())).items():
         table.add_row(name, *cells)
     console.print(table)

@@ -369,8 +369,9 @@ def _summary(f: dict[str, Any], files: dict[str, Path]) -> Table:
     if "out_of_core" in f:
         rows["method"] += ", a tile of the store at a time"
     if "cluster" in f:
-        ranks = f"{f['ranks']:,} {'rank' if f['ranks'] == 1 else 'ranks'} of {f['cluster']}"
-        rows["method"] = f"{f['method']}; {ranks}, grid {f['grid']}; threads {f['n_threads']} each"
+        kind = "MPI rank" if f["cluster"] == "mpi" else "Dask worker"
+        ranks = f"{f['ranks']:,} {kind}{'' if f['ranks'] == 1 else 's'}"
+        rows["method"] = f"{f['method']}; {ranks}, grid {f['grid']}; threads of each: {f['n_threads']}"
     if "update" in f:
         blocks = f"{f['blocks_per_iter']:,} of {f['n_blocks']:,} {f['partition']} blocks per iteration"
         features = "1 feature" if f["per_block"] == 1 else f"{f['per_block']:,} features"

@@ -150,7 +150,9 @@ class Results(Console):
     """Where a command prints its results: stdout, with text as it is."""
 
     def __init__(self) -> None:
-        super().__init__(markup=False, highlight=False)
+        # mpirun gives its ranks a terminal of their own, whatever it writes to itself
+        by_mpirun = "OMPI_COMM_WORLD_SIZE" in os.environ
+        super().__init__(markup=False, highlight=False, force_terminal=False if by_mpirun else None)
 
     def on_broken_pipe(self) -> None:
         """`… | head` has seen enough: ``takes`` ends the command. rich itself would exit with 1."""

