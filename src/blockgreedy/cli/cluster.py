@@ -47,22 +47,22 @@ class PlanOptions:
         None, "--memory", "Memory of a machine, such as 64G; grids that need more are not chosen.", metavar="<bytes>"
     )
     calibrate: bool = _of_cluster(
-        False, "--calibrate", "Measure this machine (10 s); under mpirun also messages among the ranks."
+        False, "--calibrate", "Measure the speed of this machine (about 10 s), and under mpirun also messages between ranks."
     )
     rows: float | None = _of_shape(None, "--rows", "Without a store: number of rows, such as 8.4e6.")
     columns: float | None = _of_shape(None, "--columns", "Without a store: number of columns.")
     entries: float | None = _of_shape(None, "--entries", "Without a store: number of entries that are not 0.")
     alpha_ratio: float = _of_fit(0.01, "--alpha-ratio", "alpha as a fraction of alpha_max.")
     iterations: float | None = _of_fit(
-        None, "--iterations", "Outer iterations (default: what is usual at this alpha)."
+        None, "--iterations", "Outer iterations of the fit (default: the median of measured data sets at this alpha)."
     )
     products: float | None = _of_fit(
-        None, "--products", "Products of the quadratic models in all (default: what is usual)."
+        None, "--products", "Matrix products of the whole fit (default: the median of measured data sets)."
     )
-    working_set: int | None = _of_fit(None, "--working-set", "Columns of the working set (default: what is usual).")
+    working_set: int | None = _of_fit(None, "--working-set", "Columns of the working set (default: the median of measured data sets).")
     relevant: float | None = _of_fit(
-        None, "--relevant", "Part of the columns that can have a weight (default: what is usual; 0.001 where most "
-        "columns have a few entries)."
+        None, "--relevant", "Share of the columns that can have a nonzero weight (default: the median of measured data "
+        "sets; try 0.001 if most columns have only a few entries)."
     )  # fmt: skip
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a table.")
 
@@ -72,10 +72,12 @@ class PlanOptions:
 def plan(options: PlanOptions) -> None:
     """Predict memory, messages and seconds of a fit on every grid of the ranks, and name the best grid.
 
-    R × C ranks hold R groups of rows × C groups of columns. Numbers are of the rank that has most to do: memory,
-    rounds (operations that wait for other ranks), bytes sent or received, seconds of the whole fit to a gap of 1e-4,
-    reading the data not included, and of an outer iteration; the part of the time that goes into sending. How many
-    iterations a fit takes depends on the data; what is assumed is printed below the table, and options replace it.
+    The ranks (processes) of a fit form a grid: R × C cuts the rows into R groups and the columns into C, one tile for
+    each rank. The table has a line for each grid, with the numbers of its busiest rank: memory; rounds (operations
+    that wait for other ranks) and bytes sent or received; seconds of the whole fit to a relative gap of 1e-4, without
+    reading the data; the share of that time spent on messages. "per it." is the number before it for one outer
+    iteration. How many iterations a fit takes depends on the data: the assumptions are printed below the table, and
+    options replace them.
 
     Exit codes: 0 done, 2 wrong use, 1 any other error, 3 interrupted.
 

@@ -22,25 +22,26 @@ class StoreOptions:
     cluster: str | None = _of_cluster(
         None,
         "--cluster",
-        "Fit a store by several processes: mpi, under mpirun or srun; local, workers of Dask, one for each core; "
-        "dask://HOST:PORT, the workers of that scheduler (default: by one).",
+        "Fit a store in several processes (default: in one). mpi: those that mpirun or srun starts; local: one Dask "
+        "worker for each core of this machine; dask://HOST:PORT: the workers of that Dask scheduler.",
     )
     grid: str | None = _of_cluster(
         None,
         "--grid",
-        "With --cluster: groups of rows x groups of columns, such as 2x4, one tile for each process (default: the "
-        "grid with the shortest messages).",
+        "With --cluster: how the matrix is divided among the processes, as groups of rows x groups of columns, such "
+        "as 2x4 for 8 processes (default: the grid with the shortest messages).",
     )
     checkpoint: Path | None = _of_cluster(
         None, "--checkpoint", "Stores: write the weights to this file after every iteration, for --resume."
     )
     resume: bool = _of_cluster(
-        False, "--resume", "Go on from the --checkpoint, whatever number of processes wrote it, if there is one."
+        False, "--resume", "Go on from the file of --checkpoint if it exists; another number of processes may have written it."
     )
     memory: str | None = _of_cluster(
         None,
         "--memory",
-        "Memory that a store may take, such as 2G (default: what is free); a larger one is read a tile at a time.",
+        "Stores: memory that the data may take, such as 2G (default: what is free); a larger store is read a tile at a "
+        "time, which is slower.",
     )
 
     def silenced(self) -> Self:
