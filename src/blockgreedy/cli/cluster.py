@@ -47,7 +47,9 @@ class PlanOptions:
         None, "--memory", "Memory of a machine, such as 64G; grids that need more are not chosen.", metavar="<bytes>"
     )
     calibrate: bool = _of_cluster(
-        False, "--calibrate", "Measure the speed of this machine (about 10 s), and under mpirun also messages between ranks."
+        False,
+        "--calibrate",
+        "Measure the speed of this machine (about 10 s), and under mpirun also messages between ranks.",
     )
     rows: float | None = _of_shape(None, "--rows", "Without a store: number of rows, such as 8.4e6.")
     columns: float | None = _of_shape(None, "--columns", "Without a store: number of columns.")
@@ -59,11 +61,15 @@ class PlanOptions:
     products: float | None = _of_fit(
         None, "--products", "Matrix products of the whole fit (default: the median of measured data sets)."
     )
-    working_set: int | None = _of_fit(None, "--working-set", "Columns of the working set (default: the median of measured data sets).")
+    working_set: int | None = _of_fit(
+        None, "--working-set", "Columns of the working set (default: the median of measured data sets)."
+    )
     relevant: float | None = _of_fit(
-        None, "--relevant", "Share of the columns that can have a nonzero weight (default: the median of measured data "
-        "sets; try 0.001 if most columns have only a few entries)."
-    )  # fmt: skip
+        None,
+        "--relevant",
+        "Share of the columns that can have a nonzero weight (default: the median of measured data sets; try 0.001 "
+        "if most columns have only a few entries).",
+    )
     as_json: bool = _of_output(False, "--json", "Print one JSON object instead of a table.")
 
 

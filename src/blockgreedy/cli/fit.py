@@ -100,9 +100,9 @@ class FitOptions(StoreOptions, ProblemOptions):
     step_scale: str | None = _of_family(
         None,
         "--step-scale",
-        "For --update add: factor for the length of the steps, below 1 for shorter ones (default: 1). theory: a factor "
-        "for which the theory guarantees that the objective falls on average. paper: the step as printed in the paper, "
-        "which is n times shorter (n rows).",
+        "For --update add: factor for the length of steps, below 1 for shorter ones (default: 1). theory: a factor "
+        "for which the theory guarantees that the objective falls on average. paper: the step as printed in the "
+        "paper, which is n times shorter (n rows).",
     )
     greedy_rule: GreedyRule | None = _of_family(
         None,

@@ -35,13 +35,15 @@ class StoreOptions:
         None, "--checkpoint", "Stores: write the weights to this file after every iteration, for --resume."
     )
     resume: bool = _of_cluster(
-        False, "--resume", "Go on from the file of --checkpoint if it exists; another number of processes may have written it."
+        False,
+        "--resume",
+        "Go on from the file of --checkpoint if it exists; another number of processes may have written it.",
     )
     memory: str | None = _of_cluster(
         None,
         "--memory",
-        "Stores: memory that the data may take, such as 2G (default: what is free); a larger store is read a tile at a "
-        "time, which is slower.",
+        "Stores: memory that the data may take, such as 2G (default: what is free); a larger store is read a tile at "
+        "a time, which is slower.",
     )
 
     def silenced(self) -> Self:
