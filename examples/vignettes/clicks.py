@@ -48,7 +48,7 @@ def shell(command):
     """Runs a line as a terminal would."""
     print("$", command, flush=True)
     program, *rest = command.split()
-    subprocess.run([sys.executable, "-m", f"{program}.cli", *rest], check=True)
+    subprocess.run([sys.executable, "-m", program, *rest], check=True)
 
 
 write_log("clicks.csv", 40_000)
