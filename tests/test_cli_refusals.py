@@ -218,3 +218,11 @@ def test_ranks_print_no_codes_of_terminals(monkeypatch, by_mpirun, styled):
     monkeypatch.setattr(sys, "stdout", Terminal())
     shell.Results().print("status", style="bold")
     assert ("\x1b[" in sys.stdout.getvalue()) == styled
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["cv"], ["data"], ["cluster", "plan"]])
+def test_h_is_help_and_flags_are_shown_without_a_type(command):
+    whole, short = (run(*command, flag) for flag in ("--help", "-h"))
+    assert short.exit_code == 0
+    assert short.stdout == whole.stdout
+    assert "<bool>" not in whole.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 from blockgreedy.base.validate import shown
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LEAST_BARE = 1 << 20  # a text without a unit that says less was meant in another unit
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", re.IGNORECASE)
 
 
@@ -19,6 +20,8 @@ def bytes_of(name: str, amount: int | str) -> int:
     size = 0 if found is None else int(float(found[1]) * _UNITS[found[2].upper()])
     if size <= 0:
         raise ValueError(f"{name}={shown(amount)} must be a number of bytes, or text such as 500M or 2G")
+    if isinstance(amount, str) and size < _LEAST_BARE and amount.strip().replace(".", "").isdigit():
+        raise ValueError(f"{name}={shown(amount)} would be {bytes_text(size)}; write the unit, such as 500M or 2G")
     return size
 
 

@@ -170,7 +170,7 @@ class ProblemOptions(DataOptions):
     l2: float = _of_problem(0.0, "--l2", "Add a ridge penalty, l2/2 · ‖w‖².")
     positive: bool = _of_problem(False, "--positive", "Allow no negative weights.")
     fit_intercept: bool | None = _of_problem(
-        None, "--intercept/--no-intercept", "Fit an intercept, which is not penalised (default: yes).", metavar=""
+        None, "--intercept/--no-intercept", "Fit an intercept, which is not penalised (default: yes)."
     )
     standardize: bool = _of_problem(
         False,

@@ -23,15 +23,28 @@ from blockgreedy.cli.texts import FAILED, NOT_CONVERGED, WRONG_USE
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def _as_flags(options: list[Any]) -> list[Any]:
+    """Options without a value get no <bool> behind their names in the help."""
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
+
+
 class _Command(typer.core.TyperCommand):
-    def get_help_option(self, ctx: Any) -> Any:
-        found = super().get_help_option(ctx)
-        if found is not None:
-            found.metavar = ""  # a flag
-        return found
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _as_flags(super().get_params(ctx))
+
+
+class _Group(typer.core.TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _as_flags(super().get_params(ctx))
 
 
 class App(typer.Typer):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, context_settings={"help_option_names": ["--help", "-h"]}, **settings)
+
     def command(self, name: str | None = None, **more: Any) -> Callable[[Command], Command]:
         return super().command(name, cls=_Command, **more)
 
@@ -138,8 +151,6 @@ def end_stdout() -> None:
 
 def option(panel: str, default: Any, names: str, help: str, choices: Any = None, **more: Any) -> Any:
     """A field of a record of options. ``choices`` is a Literal type; its names are listed in the help."""
-    if isinstance(default, bool):
-        more = {"metavar": "", **more}  # a flag takes no value: without this the help shows <bool> beside it
     if choices is not None:
         more = {"metavar": "<name>", **more}  # the names in this column would leave no room for the help
         help = f"{', '.join(get_args(choices))}. {help}"

@@ -10,7 +10,7 @@ from blockgreedy.experiments.results import Results
 from blockgreedy.experiments.table import put
 from blockgreedy.experiments.tables import data_table, optimum_table
 from blockgreedy.experiments.verdicts import statements, under_other_readings
-from blockgreedy.reports.page import Finding, Page, Section
+from blockgreedy.reports.page import Finding, Outcome, Page, Section
 
 _TITLE = "Feature clustering for block-greedy coordinate descent, rerun"
 
@@ -53,8 +53,15 @@ def _lead(results: Results) -> str:
 
 def _counted(found: list[Finding], what: str = "statements of the paper") -> str:
     outcomes = [finding.outcome for finding in found]
-    words = {"agrees": "agree", "in part": "agree in part", "differs": "differ", "not measured": "were not measured"}
-    counts = ", ".join(f"{outcomes.count(outcome)} {word}" for outcome, word in words.items() if outcome in outcomes)
+    words: dict[Outcome, tuple[str, str]] = {
+        "agrees": ("agrees", "agree"),
+        "in part": ("agrees in part", "agree in part"),
+        "differs": ("differs", "differ"),
+        "not measured": ("was not measured", "were not measured"),
+    }
+    counts = ", ".join(
+        f"{count} {forms[count > 1]}" for outcome, forms in words.items() if (count := outcomes.count(outcome))
+    )
     return f"{len(outcomes)} {what} {counts}"
 
 
