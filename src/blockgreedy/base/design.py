@@ -60,6 +60,15 @@ class TiledDesign:
         """Row group r of column group c: canonical columns without stored zeros."""
         raise self._lacks("tile")
 
+    def sound_tile(self, r: int, c: int) -> Any:
+        """The same for who reads all of it, once it has been found to be as it was written."""
+        self.check_once(r, c)
+        return self.tile(r, c)
+
+    def some_columns(self, r: int, c: int, wanted: NDArray[np.integer[Any]]) -> Any:
+        """A copy of these columns of a tile."""
+        return self.tile(r, c)[:, wanted]
+
     def tile_bytes(self, r: int, c: int) -> int:
         raise self._lacks("tile_bytes")
 
@@ -67,8 +76,8 @@ class TiledDesign:
         """Of the columns of group c, over all rows: ``entries``, ``mean``, ``squares`` (of deviations) and others."""
         raise self._lacks("statistics_of")
 
-    def check(self, r: int, c: int) -> None:
-        """Refuses a tile that is not as it was written."""
+    def check_once(self, r: int, c: int) -> None:
+        """Refuses a tile that is not as it was written; it is read the first time."""
 
     def check_statistics(self, c: int) -> None:
         """The same of what is known of the columns of a group."""

@@ -23,7 +23,7 @@ def assembled(design: TiledDesign) -> Any:
     for c in range(columns):
         own = places[design.column_cuts[c] : design.column_cuts[c + 1]] + 1
         for r in range(rows):
-            counts[own] += np.diff(design.tile(r, c).indptr)
+            counts[own] += np.diff(design.sound_tile(r, c).indptr)
     indptr = np.cumsum(counts)
     indices, data = np.empty(design.n_entries, dtype=np.int32), np.empty(design.n_entries, dtype=design.dtype)
     starts = indptr[:-1].copy()

@@ -30,8 +30,9 @@ from blockgreedy.data.journal import Journal, locked
 from blockgreedy.data.row_batches import RowSource
 from blockgreedy.data.runs import Labels, RunBuilder
 from blockgreedy.data.sources import row_source
-from blockgreedy.data.store import FORMAT, STORE_SUFFIX, VERSION, Store
+from blockgreedy.data.store import STORE_SUFFIX, Store
 from blockgreedy.data.store_files import CONVERSION, HEADER, META, PARTS, statistics_file, tile_file, write_array
+from blockgreedy.data.store_meta import FORMAT, VERSION, sealed
 from blockgreedy.data.tiling import Tiling, even_columns, joined
 from blockgreedy.partitions.partition import Partition
 
@@ -174,6 +175,8 @@ class _Conversion:
 
     def learn(self) -> None:
         learned = self.source.learn(self.journal.learned, self.folder, self.n_bytes, self.seen)
+        if self.source.n_features == 0:
+            raise ValueError(f"{self.source.name} has no features; a store needs one at least")
         if learned != self.journal.learned:
             self.journal.learned = learned
             self.journal.save()
@@ -301,7 +304,7 @@ class _Conversion:
             for left in folder.glob(pattern):
                 left.unlink()
         with replacing_text(folder / META) as file:
-            json.dump(self._meta(classes), file, indent=1)
+            json.dump(sealed(self._meta(classes)), file, indent=1)
         journal.close()
         return Store(folder)
 

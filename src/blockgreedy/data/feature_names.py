@@ -28,9 +28,9 @@ def write_names(folder: Path, names: NDArray[np.str_]) -> Files:
 
 
 def read_names(folder: Path, files: Files, n_features: int) -> NDArray[np.str_]:
-    ends = mapped(folder / ENDS, files.get(ENDS), np.int64, (n_features,)).tolist()
+    ends = _sound(folder / ENDS, files, np.int64, (n_features,)).tolist()
     length = ends[-1] if ends else 0
-    text = mapped(folder / NAMES, files.get(NAMES), np.uint8, (length,)).tobytes()
+    text = _sound(folder / NAMES, files, np.uint8, (length,)).tobytes()
     return np.array([text[a:b].decode() for a, b in zip([0, *ends[:-1]], ends, strict=True)], dtype=np.str_)
 
 
@@ -54,11 +54,18 @@ def read_encoding(folder: Path, files: Files) -> Encoding:
     crosses = []
     for k, entry in enumerate(plain["crosses"]):
         shape = (len(entry["columns"]), int(entry["features"]))
-        codes = mapped(folder / _cross_file(k), files.get(_cross_file(k)), np.int32, shape)
+        codes = _sound(folder / _cross_file(k), files, np.int32, shape)
         crosses.append(Cross(tuple(entry["columns"]), codes))
     made = Encoding.of_json({**plain, "crosses": []})
     assert made is not None
     return Encoding(made.columns, tuple(crosses), made.min_count, made.dropped)
+
+
+def _sound(path: Path, files: Files, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """An array whose checksum has been compared."""
+    if path.name in files:
+        check_file(path, files[path.name])
+    return mapped(path, files.get(path.name), dtype, shape)
 
 
 def _cross_file(k: int) -> str:

@@ -31,23 +31,23 @@ from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.feature_names import ENCODING, NAMES, read_encoding, read_names
 from blockgreedy.data.store_files import (
-    CONVERSION,
     META,
     PARTS,
     TYPES,
     FileFacts,
     check_file,
+    leaves_tile,
     mapped,
     statistics_file,
     tile_file,
 )
+from blockgreedy.data.store_meta import read_meta
 from blockgreedy.problem.columns import assemble
 from blockgreedy.problem.passes import combine_some_columns, core_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FORMAT, VERSION = "blockgreedy store", 1
 STORE_SUFFIX = ".store"
 
 
@@ -79,24 +79,20 @@ class Store(TiledDesign):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        meta = _read_meta(self.path)
-        try:
-            self._meta = meta
-            self._files: dict[str, FileFacts] = meta["files"]
-            n_rows, n_columns = meta["shape"]
-            self.shape = int(n_rows), int(n_columns)
-            self.dtype = np.dtype(meta["dtype"])
-            self.n_entries = int(meta["n_entries"])
-            self.row_cuts = np.array(meta["row_cuts"], dtype=np.int64)
-            self.column_cuts = np.array(meta["column_cuts"], dtype=np.int64)
-            self._entries = np.array(meta["tile_entries"], dtype=np.int64).reshape(self.grid)
-            self.name = str(meta["name"])
-            self.labelled = bool(meta["labels"]["labelled"])
-            self.target_name: str | None = meta["labels"]["name"]
-            self.index_base: int | None = meta["index_base"]
-            self.made_of: dict[str, Any] = meta["made_of"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self.path / META} is damaged: {type(error).__name__}: {error}") from error
+        self._meta = meta = read_meta(self.path)
+        self._files: dict[str, FileFacts] = meta["files"]
+        self._sound: set[str] = set()  # files whose checksums have been compared
+        self.shape: tuple[int, int] = tuple(meta["shape"])
+        self.dtype = np.dtype(meta["dtype"])
+        self.n_entries: int = meta["n_entries"]
+        self.row_cuts = np.array(meta["row_cuts"], dtype=np.int64)
+        self.column_cuts = np.array(meta["column_cuts"], dtype=np.int64)
+        self._entries = np.array(meta["tile_entries"], dtype=np.int64).reshape(self.grid)
+        self.name: str = meta["name"]
+        self.labelled: bool = meta["labels"]["labelled"]
+        self.target_name: str | None = meta["labels"]["name"]
+        self.index_base: int | None = meta["index_base"]
+        self.made_of: dict[str, Any] = meta["made_of"]
 
     def __repr__(self) -> str:
         (n, p), (rows, columns) = self.shape, self.grid
@@ -114,7 +110,7 @@ class Store(TiledDesign):
         """Row group r of column group c, mapped into memory: rows are read from disk when they are used.
 
         Columns are canonical: rows ascend, none occurs twice, no zero is stored. Rows count from the first of the
-        group.
+        group. Checksums are not compared: see ``sound_tile``.
         """
         r, c = self._place(r, c)
         n_rows, n_columns = self._tile_shape(r, c)
@@ -129,6 +125,17 @@ class Store(TiledDesign):
         made.has_sorted_indices = True
         made.has_canonical_format = True
         return made
+
+    def some_columns(self, r: int, c: int, wanted: NDArray[np.integer[Any]]) -> Any:
+        return self._tile_for(r, c, wanted)[:, wanted]
+
+    def _tile_for(self, r: int, c: int, wanted: NDArray[np.integer[Any]]) -> sparse.csc_array:
+        """A tile of which these columns are read: refused where they name rows or entries that it does not have."""
+        tile = self.tile(r, c)
+        if leaves_tile(tile, wanted):
+            self.check(r, c)
+            raise ValueError(f"{self.path} is damaged: columns of tile ({r}, {c}) have entries outside of it")
+        return tile
 
     def tile_entries(self, r: int, c: int) -> int:
         return int(self._entries[self._place(r, c)])
@@ -152,14 +159,14 @@ class Store(TiledDesign):
         """The feature at each place of the columns; None where place j has feature j."""
         if "features.npy" not in self._files:
             return None
-        return self._array("features.npy", np.int32, (self.shape[1],))
+        return self._sound_array("features.npy", np.int32, (self.shape[1],))
 
     def statistics_of(self, c: int) -> ColumnStatistics:
         """Of the columns of group c, over all rows, mapped into memory."""
         _, c = self._place(0, c)
         width = int(self.column_cuts[c + 1] - self.column_cuts[c])
         shape = (width, len(ColumnStatistics._fields))
-        return ColumnStatistics(*self._array(statistics_file(c), np.float64, shape).T)
+        return ColumnStatistics(*self._sound_array(statistics_file(c), np.float64, shape).T)
 
     @property
     def statistics(self) -> ColumnStatistics:
@@ -179,7 +186,7 @@ class Store(TiledDesign):
             used = np.flatnonzero(own)
             for r in range(self.grid[0] if len(used) else 0):
                 rows = slice(self.row_cuts[r], self.row_cuts[r + 1])
-                out[rows] += combine_some_columns(core_matrix(self.tile(r, c)), used, own[used])
+                out[rows] += combine_some_columns(core_matrix(self._tile_for(r, c, used)), used, own[used])
         return out
 
     # ------------------------------------------------------------------------------------- rows and features
@@ -187,7 +194,7 @@ class Store(TiledDesign):
     @cached_property
     def y(self) -> NDArray[np.float64]:
         """A number per row, mapped into memory: the label, or its place among ``classes`` where these are text."""
-        return self._array("y.npy", np.float64, (self.shape[0],))
+        return self._sound_array("y.npy", np.float64, (self.shape[0],))
 
     @property
     def classes(self) -> NDArray[np.str_] | None:
@@ -239,10 +246,12 @@ class Store(TiledDesign):
             name = tile_file(r, c, part)
             check_file(self.path / name, self._facts(name))
 
+    def check_once(self, r: int, c: int) -> None:
+        for part in PARTS:
+            self._compare_once(tile_file(*self._place(r, c), part))
+
     def check_statistics(self, c: int) -> None:
-        """Reads what is known of the columns of a group, and compares its checksum."""
-        name = statistics_file(self._place(0, c)[1])
-        check_file(self.path / name, self._facts(name))
+        self._compare_once(statistics_file(self._place(0, c)[1]))
 
     def checksum(self) -> int:
         """Of all files, from ``meta.json`` alone."""
@@ -260,7 +269,7 @@ class Store(TiledDesign):
             )
         is_whole = self.grid == (1, 1) and self.features is None
         return Dataset(
-            self.tile(0, 0) if is_whole else assembled(self),
+            self.sound_tile(0, 0) if is_whole else assembled(self),
             self.labels,
             self.feature_names,
             name=self.name,
@@ -289,32 +298,18 @@ class Store(TiledDesign):
         except KeyError:
             raise ValueError(f"{self.path / META} is damaged: it does not list {name}") from None
 
+    def _sound_array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Of a file whose checksum is compared when it is first asked for."""
+        self._compare_once(name)
+        return self._array(name, dtype, shape)
+
+    def _compare_once(self, name: str) -> None:
+        if name not in self._sound:
+            check_file(self.path / name, self._facts(name))
+            self._sound.add(name)
+
     def _array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         return mapped(self.path / name, self._facts(name), dtype, shape)
 
     def _of_rows(self, name: str) -> NDArray[np.float64] | None:
-        return self._array(name, np.float64, (self.shape[0],)) if name in self._files else None
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    if not path.is_dir():
-        raise FileNotFoundError(f"there is no store {str(path)!r}, a folder that blockgreedy data convert makes")
-    try:
-        meta = json.loads((path / META).read_bytes())
-    except FileNotFoundError:
-        if (path / CONVERSION).is_file():
-            raise ValueError(
-                f"{path} is not complete: its conversion has not ended. Run the same conversion again, which goes on "
-                "where it stopped"
-            ) from None
-        raise ValueError(f"{path} is no store: it has no {META}") from None
-    except ValueError as error:
-        raise ValueError(f"{path / META} is damaged: {error}") from error
-    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise ValueError(f"{path} is no store: {META} does not say that it is one")
-    if meta.get("version") != VERSION:
-        raise ValueError(
-            f"{path} has version {meta.get('version')!r}, and this version of blockgreedy reads version {VERSION}; "
-            "update it, or convert the data again"
-        )
-    return meta
+        return self._sound_array(name, np.float64, (self.shape[0],)) if name in self._files else None

@@ -101,7 +101,7 @@ def mapped(path: Path, facts: FileFacts | None, dtype: Any, shape: tuple[int, ..
     try:
         # an array without entries cannot be mapped
         array = np.load(path, mmap_mode="r" if np.prod(shape) else None, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # numpy has a parser of Python read a header, which raises what it likes
         raise _damaged(path, f"it cannot be read as an array ({error})") from error
     if array.dtype != np.dtype(dtype) or array.shape != shape:
         raise _damaged(path, f"it holds {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} of shape {shape}")
@@ -122,6 +122,24 @@ def check_file(path: Path, facts: FileFacts) -> None:
         raise _damaged(path, f"it cannot be read ({error.strerror})") from error
     if found != facts["crc32"]:
         raise _damaged(path, f"its checksum is {found:08x}, not {facts['crc32']:08x}")
+
+
+def leaves_tile(tile: Any, wanted: NDArray[np.integer[Any]]) -> bool:
+    """Whether these columns of a tile (csc_array) have entries or rows that it has not; the core does not ask."""
+    starts, ends, n_rows = tile.indptr[wanted], tile.indptr[wanted + 1], tile.shape[0]
+    if not np.all((starts >= 0) & (starts <= ends) & (ends <= len(tile.indices))):
+        return True
+    counts = ends - starts
+    before = np.append(0, np.cumsum(counts))
+    a = 0
+    while a < len(wanted):
+        b = max(int(np.searchsorted(before, before[a] + _BLOCK, side="right")) - 1, a + 1)
+        at = np.arange(before[a], before[b]) + np.repeat(starts[a:b] - before[a:b], counts[a:b])
+        rows = tile.indices[at]
+        if len(rows) and not (rows.min() >= 0 and rows.max() < n_rows):
+            return True
+        a = b
+    return False
 
 
 def _check_size(path: Path, facts: FileFacts | None) -> None:

@@ -112,8 +112,7 @@ class TiledColumns:
             ]
             if not len(wanted):
                 continue
-            tile = self.tiles.tile(r, c)
-            chosen = tile[:, places[wanted] - columns.start]
+            chosen = self.tiles.some_columns(r, c, places[wanted] - columns.start)
             own = np.diff(chosen.indptr)
             counts[wanted] += own
             parts.append((np.repeat(wanted, own), chosen.indices + np.int32(rows.start), np.array(chosen.data)))
@@ -138,7 +137,7 @@ class TiledColumns:
         for k, (r, c, rows, columns) in enumerate(self._groups()):
             if _sharers is None or k % _sharers.size == _sharers.rank:
                 part = np.ascontiguousarray(theta[rows])
-                in_place[columns] += column_products(core_matrix(self.tiles.tile(r, c)), part, threads)
+                in_place[columns] += column_products(core_matrix(self.tiles.sound_tile(r, c)), part, threads)
         found = self._in_order(in_place if _sharers is None else _sharers.reduce(in_place))
         if len(self.moved):
             found[self.moved] = self.moved_columns().T @ theta
@@ -147,7 +146,7 @@ class TiledColumns:
     def norms(self) -> Array:
         in_place, threads = np.zeros(self.shape[1]), resolve_threads(self._n_threads)
         for r, c, _, columns in self._groups():
-            in_place[columns] += weighted_squares(core_matrix(self.tiles.tile(r, c)), None, threads)
+            in_place[columns] += weighted_squares(core_matrix(self.tiles.sound_tile(r, c)), None, threads)
         found = self._in_order(np.sqrt(in_place))
         if len(self.moved):
             found[self.moved] = np.sqrt(np.sum(np.square(self.moved_columns(), dtype=np.float64), axis=0))
@@ -161,7 +160,7 @@ class TiledColumns:
             mean, squares = self.products(row_weights), np.zeros(self.shape[1])
             for r, c, rows, columns in self._groups():
                 part = np.ascontiguousarray(row_weights[rows])
-                squares[columns] += weighted_squares(core_matrix(self.tiles.tile(r, c)), part, n_threads)
+                squares[columns] += weighted_squares(core_matrix(self.tiles.sound_tile(r, c)), part, n_threads)
             whole = self._in_order(squares)
             squares = np.maximum(whole - mean * mean, 0.0)
             cancelled = np.flatnonzero((squares <= _CANCELLED * whole) & (whole > 0))
@@ -187,7 +186,7 @@ class TiledColumns:
             return self._known("entries").astype(np.int64)
         in_place = np.zeros(self.shape[1], dtype=np.int64)
         for r, c, rows, columns in self._groups():
-            tile = self.tiles.tile(r, c)
+            tile = self.tiles.sound_tile(r, c)
             before = np.append(0, np.cumsum(counted[rows][tile.indices]))
             in_place[columns] += np.diff(before[tile.indptr])
         return self._in_order(in_place)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,11 +98,8 @@ def check_statistics(problem: Problem, share: tuple[int, int]) -> None:
     """
     design = problem.design
     if isinstance(design, TiledColumns):
-        known = _checked_statistics.setdefault(design.tiles, set())
         for c in groups_of_share(design.tiles, share):
-            if c not in known:
-                design.tiles.check_statistics(c)
-                known.add(c)
+            design.tiles.check_statistics(c)
 
 
 def check_parcel(parcel: Parcel, n_threads: int) -> None:
@@ -118,13 +114,6 @@ def check_share_of_tiles(tiles: TiledDesign, ranks: Communicator, n_threads: int
     _check(tiles, every[ranks.rank :: ranks.size], resolve_threads(n_threads))
 
 
-_checked: WeakKeyDictionary[TiledDesign, set[tuple[int, int]]] = WeakKeyDictionary()  # by this process
-_checked_statistics: WeakKeyDictionary[TiledDesign, set[int]] = WeakKeyDictionary()
-
-
 def _check(tiles: TiledDesign, places: list[tuple[int, int]], n_threads: int) -> None:
-    known = _checked.setdefault(tiles, set())
-    new = [place for place in places if place not in known]
     with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda place: tiles.check(*place), new))
-    known.update(new)
+        list(pool.map(lambda place: tiles.check_once(*place), places))
