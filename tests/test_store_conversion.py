@@ -368,3 +368,22 @@ def test_memory_stays_within_what_is_allowed(options, tmp_path):
     peak, size = map(int, run_script(MEMORY, tmp_path / "a.svm", tmp_path / "a.store", "160M", options).split())
     assert size > 280 << 20
     assert peak <= 160 << 20
+
+
+@pytest.mark.parametrize("text", ["1 2:1\n-1 1:3 7:0\n", "1 3:-0\n-1 0:2\n", "1 5:0\n"])
+def test_a_feature_that_is_named_with_the_value_0_alone_is_one(text, tmp_path):
+    (tmp_path / "a.svm").write_text(text)
+    loaded = bg.load(tmp_path / "a.svm")
+    store = convert(tmp_path / "a.svm", tmp_path / "a.store")
+    assert store.shape == loaded.X.shape
+    assert (store.dataset().X != loaded.X).nnz == 0
+
+
+def test_tables_that_load_refuses_or_that_have_no_features_are_refused(tmp_path):
+    (tmp_path / "dates.csv").write_text("y,a\n2024-01-02,1\n2024-01-03,2\n")
+    for read in (bg.load, lambda path: convert(path, tmp_path / "dates.store")):
+        with pytest.raises(ValueError, match=r"column 'y': labels must be numbers or text, got date32"):
+            read(tmp_path / "dates.csv")
+    (tmp_path / "rare.csv").write_text("y,a\n0,u\n1,v\n")
+    with pytest.raises(ValueError, match="rare has no features; a store needs one at least"):
+        convert(tmp_path / "rare.csv", tmp_path / "rare.store", min_count=2)

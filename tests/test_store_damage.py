@@ -34,11 +34,9 @@ def everything(path):
     )
     solution, data = bg.solve(problem, tol=1e-6, n_threads=1), store.dataset()
     assert store.feature_names is not None
-    return (
-        solution.coef.tobytes(), solution.intercept, solution.status, problem.alpha_max,
-        problem.kkt_residual(solution.coef), data.X.toarray().tobytes(), data.y.tolist(), store.feature_names.tolist(), repr(store).split(", ", 1)[1],
-        store.combine(np.ones(12)).tobytes(),
-    )  # fmt: skip
+    numbers = solution.coef.tobytes(), solution.intercept, problem.alpha_max, problem.kkt_residual(solution.coef)
+    texts = solution.status, data.y.tolist(), store.feature_names.tolist(), repr(store).split(", ", 1)[1]
+    return *numbers, *texts, data.X.toarray().tobytes(), store.combine(np.ones(12)).tobytes()
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ class RowBatch:
     y: NDArray[Any]  # numbers or text
     after: Position
     shifted: bool = False
+    width: int = 0  # columns that are named, also those whose values are 0
 
     @property
     def n_rows(self) -> int:

@@ -115,8 +115,8 @@ class RunBuilder:
         indices, width = batch.indices, self.width
         if self.order is not None:
             indices = self._in_order(indices)
-        elif len(indices):
-            width = max(width, int(indices.max()) + 1)
+        else:
+            width = max(width, batch.width, int(indices.max(initial=-1)) + 1)
         indptr = np.asarray(batch.indptr, dtype=np.int64)
         first = skip
         while first < batch.n_rows:  # a batch may be larger than all that fits

@@ -78,7 +78,7 @@ class SvmlightRows(RowSource):
                 f"n_features={self.n_features} allows"
             )
         indices = found.indices + 1 if shifted else found.indices
-        return RowBatch(*without_zeros(found.indptr, indices, found.data), found.y, after, shifted)
+        return RowBatch(*without_zeros(found.indptr, indices, found.data), found.y, after, shifted, width)
 
     def _blocks(self, packed: _Packed, compression: str, start: int, size: int) -> Iterator[tuple[bytes, int]]:
         """Whole lines, and where in the text they end."""

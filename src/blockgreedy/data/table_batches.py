@@ -21,7 +21,7 @@ from blockgreedy.data.formats import DataFile
 from blockgreedy.data.row_batches import Position, RowBatch, RowSource, first_not_finite, without_zeros
 from blockgreedy.data.svmlight import ahead
 from blockgreedy.data.table_learning import TableLearner
-from blockgreedy.data.tables import first_missing, labels_of, plan_table, target_column
+from blockgreedy.data.tables import first_missing, labels_of, no_labels, plan_table, target_column
 from blockgreedy.data.treatment import Plan, Treatment, columns_text
 
 if TYPE_CHECKING:
@@ -67,6 +67,10 @@ class TableRows(RowSource):
             self.target = target_column(first.path, self.fields, target, labelled, (*used, *encoding.dropped))
         self.labelled = self.target is not None
         self.used = used
+        if self.target is not None and self.fields[self.target].kind == "other":
+            raise no_labels(first.path, self.target, self.fields[self.target].type)
+        if encoding is not None:
+            self.n_features = encoding.n_features
         for file in files:
             self._check(file)
 

@@ -156,10 +156,14 @@ def first_missing(column: Column) -> int:
     return int(missing.argmax()) if missing.any() else -1
 
 
+def no_labels(path: Path, name: str, kind: str) -> ValueError:
+    return ValueError(f"{path}, column {name!r}: labels must be numbers or text, got {kind}")
+
+
 def labels_of(path: Path, column: Column, first_row: int = 0) -> NDArray[Any]:
     """Rows before ``first_row`` were read before, for messages."""
     if not column.is_number and column.kind != "text":
-        raise ValueError(f"{path}, column {column.name!r}: labels must be numbers or text, got {column.type}")
+        raise no_labels(path, column.name, column.type)
     row = first_missing(column)
     if row >= 0:
         raise ValueError(f"{path}, column {column.name!r}, row {first_row + row + 1}: a label is missing")
