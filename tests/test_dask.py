@@ -297,6 +297,40 @@ def test_estimators_refuse_what_they_cannot_use(client):
         DaskLasso().fit(lazy)
 
 
+def test_a_table_is_predicted_by_the_names_of_its_columns(client):
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    from blockgreedy.estimators.dask import DaskLasso
+
+    X, _ = classes(dense=True, p=4)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = DaskLasso(alpha=0.01).fit(dd.from_pandas(frame, npartitions=3), X[:, 0])
+    for other in (frame[list("dcba")], frame.rename(columns={"a": "e"})):
+        with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+            model.predict(dd.from_pandas(other, npartitions=3))
+
+
+def test_futures_are_predicted_as_they_are_fitted(client):
+    from blockgreedy.estimators.dask import DaskLasso
+
+    X, _ = classes(dense=True, p=4)
+    parts = client.scatter([X[k : k + 100] for k in range(0, 400, 100)])
+    model = DaskLasso(alpha=0.01).fit(parts, X[:, 0])
+    assert model.predict(parts).compute() == pytest.approx(model.to_local().predict(X))
+
+
+def test_what_is_no_matrix_and_no_client_is_named(client):
+    import dask
+
+    from blockgreedy.estimators.dask import DaskLasso
+
+    with pytest.raises(TypeError, match="a part of X is a list; it must be a NumPy array, a scipy.sparse matrix"):
+        DaskLasso().fit([dask.delayed([[1.0], [2.0]])], np.ones(2))
+    with pytest.raises(ValueError, match=r"X has 3 dimension\(s\), expected 2"):
+        DaskLasso().fit(da.ones((4, 3, 2)), np.ones(4))
+    with pytest.raises(TypeError, match="client='here' must be a Client of Dask"):
+        DaskLasso().fit(da.ones((4, 3)), np.ones(4), client="here")
+
+
 def test_nobody_else_needs_dask():
     code = "import sys, blockgreedy, blockgreedy.estimators; assert not {'dask', 'distributed'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=Path(__file__).parent)

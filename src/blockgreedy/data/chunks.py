@@ -26,7 +26,7 @@ def make_tile(parts: Sequence[Any], by_rows: bool, dtype: Any) -> Any:
 
     Nothing (None) where there are no rows.
     """
-    made = [as_columns(_values(part), 1) for part in parts if 0 not in part.shape]
+    made = [as_columns(own, 1) for own in map(_values, parts) if 0 not in own.shape]
     if not made:
         return None
     made = [part.astype(dtype, copy=False) for part in made]
@@ -41,7 +41,13 @@ def make_tile(parts: Sequence[Any], by_rows: bool, dtype: Any) -> Any:
 
 
 def _values(part: Any) -> Any:
-    return part.to_numpy() if hasattr(part, "to_numpy") else part
+    if hasattr(part, "to_numpy"):
+        return part.to_numpy()
+    if not hasattr(part, "shape"):
+        raise TypeError(
+            f"a part of X is a {type(part).__name__}; it must be a NumPy array, a scipy.sparse matrix or a DataFrame"
+        )
+    return part
 
 
 def facts_of(tile: Any) -> TileFacts:

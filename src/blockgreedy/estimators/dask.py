@@ -11,15 +11,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from blockgreedy.base.design import TiledDesign
+from blockgreedy.base.validate import shown
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.classifiers import LogisticRegression
-from blockgreedy.estimators.dask_chunks import Chunks, by_rows, local_vector, tiles_of
+from blockgreedy.estimators.dask_chunks import Chunks, by_rows, is_collection, local_vector, tiles_of
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.regressors import Lasso
 from blockgreedy.estimators.scoring import chosen_class, log_probabilities
+from blockgreedy.solvers.cluster import is_client
 
 
 class DaskModel:
@@ -31,6 +33,8 @@ class DaskModel:
             from distributed import default_client
 
             client = default_client()
+        if not is_client(client):
+            raise TypeError(f"client={shown(client)} must be a Client of Dask")
         self._client = client
         vectors = [local_vector(client, values) for values in (y, sample_weight, offset)]
         if isinstance(X, TiledDesign):
@@ -64,8 +68,9 @@ class DaskModel:
             weights = np.atleast_2d(self.coef_)
             decision = np.column_stack([X.combine(w) for w in weights]) + self.intercept_
             return what(decision[:, 0] if self.coef_.ndim == 1 else decision)
-        if not _is_collection(X):
+        if not is_collection(X):
             return what(SparseLinearModel._decision(self, X))
+        _check_feature_names(self, getattr(X, "_meta", X), reset=False)  # those of a DataFrame
         return by_rows(X, _decided, np.asarray(self.coef_), self.intercept_, what, width=width, dtype=dtype)
 
     def _to(self: Any, kind: type) -> Any:
@@ -78,10 +83,6 @@ class DaskModel:
 
 
 _NAMES = ("y", "sample_weight", "offset")
-
-
-def _is_collection(X: Any) -> bool:
-    return hasattr(X, "to_delayed") or (isinstance(X, (list, tuple)) and len(X) > 0 and hasattr(X[0], "dask"))
 
 
 def _in_order(chunks: Chunks, name: str, values: Any) -> Any:

@@ -18,19 +18,30 @@ Parts = list[list[Delayed]]  # rows of chunks, each a list of chunks side by sid
 
 def parts_of(X: Any) -> Parts:
     """The chunks of a Dask array, the partitions of a Dask DataFrame, or a list of delayed partitions."""
-    if hasattr(X, "to_delayed"):
-        chunks = np.asarray(X.to_delayed(), dtype=object)
-        return [list(row) for row in (chunks[:, None] if chunks.ndim == 1 else chunks)]
-    if isinstance(X, (list, tuple)) and len(X) and all(hasattr(part, "dask") or _is_future(part) for part in X):
+    if not is_collection(X):
+        raise TypeError(
+            f"X is a {type(X).__name__}; it must be a Dask array, a Dask DataFrame, a list of delayed partitions or "
+            "a Store"
+        )
+    if isinstance(X, (list, tuple)):
         return [[part] for part in X]
-    raise TypeError(
-        f"X is a {type(X).__name__}; it must be a Dask array, a Dask DataFrame, a list of delayed partitions or a "
-        "Store"
+    if getattr(X, "ndim", 2) != 2:
+        raise ValueError(f"X has {X.ndim} dimension(s), expected 2 (samples × features)")
+    chunks = np.asarray(X.to_delayed(), dtype=object)
+    return [list(row) for row in (chunks[:, None] if chunks.ndim == 1 else chunks)]
+
+
+def is_collection(X: Any) -> bool:
+    """Whether it lies on a cluster, in parts."""
+    if isinstance(X, (list, tuple)):
+        return len(X) > 0 and all(_is_far(part) for part in X)
+    return hasattr(X, "to_delayed")
+
+
+def _is_far(part: Any) -> bool:
+    return hasattr(part, "dask") or (
+        type(part).__module__.startswith("distributed") and type(part).__name__ == "Future"
     )
-
-
-def _is_future(part: Any) -> bool:
-    return type(part).__module__.startswith("distributed") and type(part).__name__ == "Future"
 
 
 def column_names(X: Any) -> NDArray[np.str_] | None:
@@ -110,7 +121,7 @@ def local_vector(client: Any, values: Any) -> Any:
         return values
     if hasattr(values, "dask") or hasattr(values, "to_delayed"):
         values = client.compute(values).result()
-    elif isinstance(values, (list, tuple)) and len(values) and (hasattr(values[0], "dask") or _is_future(values[0])):
+    elif is_collection(values):
         values = np.concatenate([np.asarray(part) for part in client.gather(client.compute(list(values)))])
     return np.asarray(values)
 
