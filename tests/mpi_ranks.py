@@ -91,10 +91,10 @@ def fit(store, checkpoint, *words):
         at("checkpoint", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)), rank=0)
     if "small" in words and WORLD.rank == 1:
         memory.free = lambda: 1000
-    problem = problem_of(store)
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", CheckpointWarning)
         try:
+            problem = problem_of(store)
             solution = bg.solve(problem, cluster=WORLD, tol=tol, n_threads=1, checkpoint=checkpoint, resume=resume)
         except (ValueError, MemoryError) as error:
             print(f"rank {WORLD.rank}: {type(error).__name__}: {error}", flush=True)

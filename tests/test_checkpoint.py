@@ -1,6 +1,9 @@
 """Checkpoints of fits on tiles, by one process and by ranks that are threads; fits of stores by the command."""
 
+import contextlib
+import json
 import os
+import random
 import signal
 
 import numpy as np
@@ -10,6 +13,7 @@ import blockgreedy as bg
 from blockgreedy.backends.tiles.threads import run_in_threads
 from blockgreedy.base.threads import own_cores, resolve_threads, share_of_cores
 from blockgreedy.data.conversion import convert
+from blockgreedy.solvers.checkpoint import Checkpoint
 from command_line import fit
 from test_tiles import made
 
@@ -110,6 +114,44 @@ def test_a_damaged_checkpoint_is_an_error(store, tmp_path, content):
     bg.Model.of_solution(made("squared", {}), bg.solve(made("squared", {}))).save(tmp_path / "model.npz")
     with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
         bg.solve(problem_of(store), checkpoint=tmp_path / "model.npz", resume=True)
+
+
+def test_no_changed_byte_of_a_checkpoint_is_a_traceback(store, tmp_path):
+    problem, path = problem_of(store), tmp_path / "c"
+    bg.solve(problem, checkpoint=path, max_iter=1)
+    content, checkpoint, draw = path.read_bytes(), Checkpoint(path, problem), random.Random(0)
+    for _ in range(3000):
+        at = draw.randrange(len(content))
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << draw.randrange(8)]) + content[at + 1 :])
+        with contextlib.suppress(ValueError):
+            checkpoint.begin(resume=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": np.full(3, np.nan)},
+        {"features": np.array([0, 0, 1])},
+        {"features": np.array([0.5, 1, 2])},
+        {"features": np.array(2), "values": np.array(1.0)},
+        {"intercept": float("nan")},
+        {"n_iter": -5},
+        {"nonzeros_touched": 10**30},
+        {"problem": None},
+    ],
+)
+def test_numbers_that_no_fit_has_written_are_refused(store, tmp_path, change):
+    problem, path = problem_of(store), tmp_path / "c"
+    bg.solve(problem, checkpoint=path, max_iter=1)
+    with np.load(path) as file:
+        header = json.loads(str(file["header"]))
+    arrays = {"features": np.arange(3), "values": np.ones(3)}
+    for name, value in change.items():
+        (arrays if name in arrays else header)[name] = value
+    with path.open("wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    with pytest.raises(ValueError, match=r"cannot be read as a checkpoint: .*delete it"):
+        bg.solve(problem, checkpoint=path, resume=True)
 
 
 def test_arguments_are_checked(store, tmp_path):

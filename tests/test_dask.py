@@ -323,7 +323,7 @@ def test_what_is_no_matrix_and_no_client_is_named(client):
 
     from blockgreedy.estimators.dask import DaskLasso
 
-    with pytest.raises(TypeError, match="a part of X is a list; it must be a NumPy array, a scipy.sparse matrix"):
+    with pytest.raises(TypeError, match=r"a part of X is a list; it must be a NumPy array, a scipy\.sparse matrix"):
         DaskLasso().fit([dask.delayed([[1.0], [2.0]])], np.ones(2))
     with pytest.raises(ValueError, match=r"X has 3 dimension\(s\), expected 2"):
         DaskLasso().fit(da.ones((4, 3, 2)), np.ones(4))

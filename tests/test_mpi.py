@@ -162,7 +162,7 @@ def test_errors_that_ranks_can_agree_on_are_raised_on_all(store):
     said, code = run(2, "refusals", store)
     assert code == 0
     for rank in (0, 1):
-        assert f"rank {rank}: ranks must solve the same problem: rank 0 was given" in said
+        assert f"rank {rank}: ranks must solve the same problem: alpha is 0.1 on rank 0 and 1.1 on rank 1" in said
         assert f"rank {rank}: the callback failed" in said
     assert "alpha_max is shared" in said
 

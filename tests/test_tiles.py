@@ -347,3 +347,21 @@ def test_an_error_on_one_rank_ends_all():
 
     with pytest.raises(RuntimeError, match="lost"):
         run_in_threads(2, work)
+
+
+@pytest.mark.parametrize("what", ["y", "X", "sample_weight", "offset", "penalty_weights", "upper", "huber_delta"])
+def test_ranks_that_were_given_different_problems_are_told_so(what):
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((40, 6)), random.standard_normal(40)
+
+    def work(ranks):
+        mine, own, options = X, y, {}
+        if ranks.rank == 1:
+            mine = X + 1 if what == "X" else X
+            own = -y if what == "y" else y
+            values = {"sample_weight": 1 + y**2, "offset": y, "penalty_weights": np.arange(1.0, 7.0), "upper": 0.01}
+            options = {what: {**values, "huber_delta": 2.0}[what]} if what not in ("X", "y") else {}
+        return bg.solve(bg.Problem(mine, own, loss="huber", alpha=0.01, **options), cluster=ranks)
+
+    with pytest.raises(ValueError, match=r"ranks must solve the same problem: .* on rank 0 and .* on rank 1"):
+        run_in_threads(2, work)

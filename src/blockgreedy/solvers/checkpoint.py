@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -29,6 +30,11 @@ Array = NDArray[np.float64]
 
 _FORMAT, _VERSION = "blockgreedy checkpoint", 1
 _SAMPLE = 1 << 20  # entries of a matrix in memory that are looked at to recognise it
+# what reading an archive raises where bytes of it have changed
+_BROKEN = (
+    ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError,
+    zipfile.BadZipFile, zlib.error, tokenize.TokenError,
+)  # fmt: skip
 _COUNTERS = ("n_iter", "nonzeros_touched")
 
 
@@ -45,6 +51,19 @@ class Saved:
     intercept: float
     n_iter: int
     nonzeros_touched: int
+
+    def can_be_of(self, problem: Problem) -> bool:
+        """Whether what a file said is weights and counters at all; types are not known before."""
+        features, values, counters = self.features, self.values, (self.n_iter, self.nonzeros_touched)
+        if not all(type(count) is int and 0 <= count < 2**63 for count in counters):
+            return False
+        if type(self.intercept) is not float or not np.isfinite(self.intercept):
+            return False
+        if features.dtype != np.int64 or values.dtype != np.float64 or features.shape != values.shape:
+            return False
+        if features.ndim != 1 or len(np.unique(features)) < len(features) or not np.all(np.isfinite(values)):
+            return False
+        return bool(np.all((features >= 0) & (features < problem.n_features)))
 
     def start(self, n_features: int) -> tuple[Array, float]:
         coef = np.zeros(n_features)
@@ -83,17 +102,17 @@ class Checkpoint:
         try:
             with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
-                features, values = file["features"].astype(np.int64), file["values"].astype(np.float64)
+                features, values = file["features"], file["values"]
             if header["format"] != _FORMAT:
                 raise ValueError("it is another kind of file")
-            version, theirs = header["version"], header["problem"]
-            saved = Saved(features, values, float(header["intercept"]), *(int(header[name]) for name in _COUNTERS))
-        except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            version, theirs = header["version"], dict(header["problem"])
+            saved = Saved(features, values, header["intercept"], *(header[name] for name in _COUNTERS))
+        except _BROKEN as error:
             raise ValueError(f"{name} cannot be read as a checkpoint: {error}; delete it to start anew") from error
         if version != _VERSION:
             raise ValueError(f"{name} has version {version!r}, and this version of blockgreedy reads {_VERSION}")
         self._compare(name, theirs)
-        if len(features) != len(values) or not np.all((features >= 0) & (features < self.problem.n_features)):
+        if not saved.can_be_of(self.problem):
             raise ValueError(
                 f"{name} cannot be read as a checkpoint: its weights are damaged; delete it to start anew"
             )

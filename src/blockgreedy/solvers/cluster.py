@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,7 @@ from blockgreedy.backends.tiles.worker import TileWorker
 from blockgreedy.base.threads import blas_limited, resolve_threads
 from blockgreedy.base.validate import shown, whole
 from blockgreedy.problem.tiled_columns import TiledColumns
-from blockgreedy.solvers.checkpoint import Checkpoint, Saved
+from blockgreedy.solvers.checkpoint import Checkpoint, Saved, fingerprint_of
 from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.tile_engine import TileEngine
@@ -136,7 +137,7 @@ class Gang:
         if isinstance(ranks, MpiRank) and ranks.size > 1:  # workers of Dask have one thread of BLAS by default
             self._watched.enter_context(blas_limited(n_threads))
         try:
-            _check_same(ranks, problem, tol)
+            _check_same(ranks, problem, tol, self._shape)
             kept, saved = agreed(ranks, lambda: self._begin(problem))
             relevant, least = agreed(ranks, lambda: _relevant_of_share(problem, n_threads, least_alpha, ranks))
             scaling = problem.scaling
@@ -264,16 +265,37 @@ def _relevant_of_share(
     return relevant_in_units(problem, n_threads, least_alpha, share)
 
 
-def _check_same(ranks: Communicator, problem: Problem, tol: float) -> None:
-    """Ranks that were given different problems would not take the same decisions."""
-    own = f"{problem!r}, {problem.n_samples} × {problem.n_features}, {problem.alpha!r}, {problem.l2!r}, {tol!r}"
-    texts = [part.tobytes() for part in ranks.gather(np.frombuffer(own.encode(), dtype=np.uint8))]
-    other = next((rank for rank, text in enumerate(texts) if text != texts[0]), None)
-    if other is not None:
-        raise ValueError(
-            f"ranks must solve the same problem: rank 0 was given {texts[0].decode()}, rank {other} "
-            f"{texts[other].decode()}"
-        )
+def _check_same(ranks: Communicator, problem: Problem, tol: float, grid: tuple[int, int] | None) -> None:
+    """Ranks that were given different problems would prove something of a mixture of them."""
+    if ranks.size == 1:
+        return
+    own = json.dumps(agreed(ranks, lambda: _known_everywhere(problem)) | {"tol": tol, "grid": grid})
+    found = [json.loads(part.tobytes()) for part in ranks.gather(np.frombuffer(own.encode(), dtype=np.uint8))]
+    first = found[0]
+    for rank, facts in enumerate(found):
+        what = next((name for name in facts if not _is_alike(facts[name], first.get(name))), None)
+        if what is not None:
+            theirs = f"{first.get(what)} on rank 0 and {facts[what]} on rank {rank}"
+            raise ValueError(f"ranks must solve the same problem: {what} is {theirs}")
+
+
+def _known_everywhere(problem: Problem) -> dict[str, Any]:
+    """The fingerprint; of weights, which processors of different kinds compute with other last digits, sums."""
+    facts = fingerprint_of(problem)
+    for name in ("row_weights", "penalty_weights"):
+        values = getattr(problem, name)
+        if isinstance(values, np.ndarray):
+            finite = np.where(np.isfinite(values), values, 0.0)
+            moment = float(finite @ np.linspace(1.0, 2.0, len(finite)))
+            del facts[f"the checksum of {name}"]
+            facts[f"the sum of {name}"] = [int(np.sum(np.isinf(values))), float(np.sum(finite)), moment]
+    return facts
+
+
+def _is_alike(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and isinstance(other, list):
+        return all(abs(a - b) <= 1e-9 * abs(a) for a, b in zip(one, other, strict=True))
+    return bool(one == other)
 
 
 def gang_of(
