@@ -365,3 +365,16 @@ def test_ranks_that_were_given_different_problems_are_told_so(what):
 
     with pytest.raises(ValueError, match=r"ranks must solve the same problem: .* on rank 0 and .* on rank 1"):
         run_in_threads(2, work)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_unpenalised_timestamps_of_a_store_need_no_intercept(loss, tmp_path):
+    random = np.random.default_rng(2)
+    X = np.column_stack([1.7e9 + 1e6 * random.random(80), random.standard_normal((80, 5))])
+    y = np.sign(X[:, 1] + 0.5 + random.standard_normal(80))
+    store = convert(Dataset(sp.csc_array(X), y), tmp_path / "a.store", row_groups=2)
+    options = {"loss": loss, "alpha": 0.02, "penalty_weights": np.append(0.0, np.ones(5))}
+    known, stored = bg.Problem(X, y, **options), bg.Problem(store, **options)
+    assert stored.null_model.objective == pytest.approx(known.null_model.objective, rel=1e-9)
+    assert stored.alpha_max == pytest.approx(known.alpha_max, rel=1e-9)
+    assert_same_optimum(known, solve_on((2, 1), stored, tol=1e-6)[0], 1e-6, close=1e-6)

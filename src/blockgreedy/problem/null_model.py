@@ -104,14 +104,32 @@ def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullMod
     by_intercept = value
     status: Status = "converged"
     if len(features) and np.isfinite(value):
-        from blockgreedy.solvers.unpenalised import fit_unpenalised  # the one place where a problem needs a solver
-
-        w, b, status = fit_unpenalised(problem.with_features(features, alpha=0.0), b, value, deadline, n_threads)
+        w, b, status = _unpenalised(problem, features, b, value, deadline, n_threads)
         predictions = problem.decision(_spread(w, features, problem.n_features), b)
         value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
     return NullModel(
         features, w, b, value, problem.dual_at(predictions), _floor(problem, by_intercept, value), status
     )
+
+
+def _unpenalised(
+    problem: Problem, features: NDArray[np.intp], intercept: float, value: float, deadline: float, n_threads: int
+) -> tuple[Array, float, Status]:
+    """Weights of these features and the intercept; ``value`` is the objective of this intercept alone."""
+    from blockgreedy.solvers.unpenalised import fit_unpenalised  # the one place where a problem needs a solver
+
+    few = problem.with_features(features, alpha=0.0)
+    try:
+        return fit_unpenalised(few, intercept, value, deadline, n_threads)
+    except OutOfRangeError:
+        if not problem.design.is_tiled:
+            raise
+    few.rescale_columns()  # tiles stay as they are, but these columns are a copy
+    scaling, none = few.scaling, np.zeros(len(features))
+    begin = scaling.intercept_in(intercept, slice(None), none)
+    w, b, status = fit_unpenalised(scaling.inner, begin, scaling.inner.objective(none, begin), deadline, n_threads)
+    w = scaling.weights_out(slice(None), w)
+    return w, scaling.intercept_out(b, slice(None), w), status
 
 
 def _floor(problem: Problem, by_intercept: float, value: float) -> float:
