@@ -162,6 +162,10 @@ def test_arguments_are_checked(store, tmp_path):
         bg.solve(problem, checkpoint=tmp_path / "no" / "c")
     with pytest.raises(ValueError, match="needs a store or cluster"):
         bg.solve(made("squared", {}), checkpoint=tmp_path / "c")
+    with pytest.raises(ValueError, match=r"memory='2G' needs a store or cluster=…"):
+        bg.solve(made("squared", {}), memory="2G")
+    with pytest.raises(ValueError, match=r"grid=\(1, 2\) needs cluster=…"):
+        bg.solve_path(made("squared", {}), n_alphas=2, grid=(1, 2))
     assert bg.solve(problem, checkpoint=tmp_path / "new", resume=True).status == "converged"  # from the beginning
 
 
@@ -234,3 +238,12 @@ def test_the_command_refuses_what_it_cannot_do_and_says_what_it_can(store, tmp_p
         done = fit(*words, "--alpha", 0.01)
         assert done.exit_code == 2, done.output
         assert said in done.output
+
+
+def test_ranks_on_a_path_share_the_cores_of_a_machine(monkeypatch):
+    import blockgreedy.solvers.path as path
+
+    heard = []
+    monkeypatch.setattr(path, "threads_beside", lambda cluster: heard.append(cluster.size) or 1)
+    run_in_threads(2, lambda ranks: bg.solve_path(made("squared", {}), n_alphas=2, cluster=ranks))
+    assert heard == [2, 2]

@@ -235,6 +235,7 @@ def _fit(options: FitOptions, company: Company) -> None:
                     assert problem.alpha_max >= 0
             progress.f_null = problem.null_model.objective
             asked = _with_partition(options) | {"cluster": company.cluster, "n_threads": problem.n_threads}
+            asked["memory"] = options.memory if problem.design.is_tiled else None  # a small store is a matrix by now
             solution = solve(problem, callback=progress.see, **asked)
         if not company.leads:
             raise typer.Exit

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from blockgreedy.backends.tiles.communicator import Alone
 from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, whole
+from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, shown, whole
 from blockgreedy.problem.problem import Problem
-from blockgreedy.solvers.cluster import gang_of
+from blockgreedy.solvers.cluster import gang_of, threads_beside
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
 from blockgreedy.solvers.solve import ENGINES
 from blockgreedy.solvers.walk import Walk
@@ -91,7 +91,10 @@ def solve_path(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a blockgreedy.Problem, got {type(problem).__name__}")
-    threads = resolve_threads(problem.n_threads if n_threads is None else n_threads)
+    asked = problem.n_threads if n_threads is None else n_threads
+    threads = resolve_threads(asked) if cluster is None or asked is not None else threads_beside(cluster)
+    if cluster is None and grid is not None:
+        raise ValueError(f"grid={shown(grid)} needs cluster=…, whose ranks it arranges")
     check_limits(tol, max_iter, max_seconds)
     early_stop, keep_duals = flag("early_stop", early_stop), flag("keep_duals", keep_duals)
     may_call("callback", callback)

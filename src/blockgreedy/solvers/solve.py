@@ -151,7 +151,7 @@ def solve(
     max_iter = None if max_iter is None else index(max_iter)
     seed = seed_of("seed", seed)
     one_of("method", method, METHODS)
-    _check_cluster(problem, method, cluster, grid, checkpoint, flag("resume", resume))
+    _check_cluster(problem, method, cluster, grid, checkpoint, flag("resume", resume), memory)
     began = time.perf_counter()
     start = given_start(problem, coef_init, intercept_init)
     allowed = float("inf") if max_seconds is None else float(max_seconds)
@@ -197,6 +197,7 @@ def _check_cluster(
     grid: tuple[int, int] | None,
     checkpoint: str | os.PathLike[str] | None,
     resume: bool,
+    memory: int | str | None,
 ) -> None:
     if cluster is not None and method != "auto":
         raise ValueError(f"cluster=… needs method='auto'; method={method!r} runs on one machine")
@@ -206,6 +207,8 @@ def _check_cluster(
         raise ValueError(
             f"checkpoint={shown(checkpoint)} needs a store or cluster=…, and method='auto'; other fits write none"
         )
+    if memory is not None and cluster is None and not problem.design.is_tiled:
+        raise ValueError(f"memory={shown(memory)} needs a store or cluster=…; other fits hold X in memory")
     if resume and checkpoint is None:
         raise ValueError("resume=True needs checkpoint=…, the file to go on from")
 
