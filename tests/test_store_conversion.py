@@ -387,3 +387,9 @@ def test_tables_that_load_refuses_or_that_have_no_features_are_refused(tmp_path)
     (tmp_path / "rare.csv").write_text("y,a\n0,u\n1,v\n")
     with pytest.raises(ValueError, match="rare has no features; a store needs one at least"):
         convert(tmp_path / "rare.csv", tmp_path / "rare.store", min_count=2)
+
+
+def test_a_file_in_the_place_of_the_store_is_named(dataset, tmp_path):
+    (tmp_path / "a.store").write_text("")
+    with pytest.raises(FileExistsError, match=r"a\.store' is a file, and a store is a folder; choose another name"):
+        convert(dataset, tmp_path / "a.store")

@@ -143,6 +143,8 @@ def convert(
     made_of = {"version": VERSION, "dtype": rows.dtype.name, **layout.to_json(), **rows.made_of(), **_sums(of_rows)}
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{str(folder)!r} is a file, and a store is a folder; choose another name")
     if (folder / META).is_file():
         return _finished(folder, made_of)
     free = n_bytes - _PROGRAM - rows.extra_memory
