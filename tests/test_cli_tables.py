@@ -254,6 +254,10 @@ def test_columns_of_another_scale_are_told_of_unless_standardised(tmp_path):
     assert "--standardize puts all columns on one scale" in said
     for more in (("a.csv", "--standardize"), ("a.csv", "--quiet"), ("numbers.csv",), ("one.csv",)):
         assert "varies far more" not in good("fit", tmp_path / more[0], "--alpha", 0.1, *more[1:]).stderr
+    good("data", "convert", tmp_path / "a.csv", tmp_path / "a.store")
+    for more in ((), ("--checkpoint", tmp_path / "tiled")):  # in memory, and a tile at a time
+        again = good("fit", tmp_path / "a.store", "--alpha", 0.1, *more).stderr
+        assert "\n".join(line for line in said.splitlines() if "varies" in line) in again
     frame["price"] *= 10
     frame.drop(columns="site").to_csv(tmp_path / "numbers.csv", index=False)
     assert "column price" in good("cv", tmp_path / "numbers.csv", "--alphas", 5).stderr

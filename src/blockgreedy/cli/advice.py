@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
+from blockgreedy.problem.columns import as_columns
+from blockgreedy.problem.passes import column_scales, core_matrix
+from blockgreedy.problem.problem import Problem
 
 _SHOWN = 8  # columns in a note
 _FEW_CLASSES = 20  # whole numbers of so few values may be names of classes
@@ -50,31 +53,27 @@ def codes_advice(columns: Sequence[str]) -> str:
     )
 
 
-def large_columns(dataset: Dataset) -> dict[str, float]:
+def large_columns(dataset: Dataset, problem: Problem) -> dict[str, float]:
     """Columns of numbers of a table that vary far more than its other columns, with their standard deviations.
 
     Beside features of categories, whose standard deviation is at most 0.5, that is more than 5; in a table of numbers
     alone, more than 100 times that of the column that varies least. Columns that look like codes are another matter.
     """
-    X, encoding = dataset.X, dataset.encoding
-    if encoding is None or getattr(X, "format", "") != "csr":
+    encoding, design = dataset.encoding, problem.design
+    names = [] if encoding is None else [source.name for source in encoding.columns if source.categories is None]
+    if encoding is None or not names:
         return {}
     at = {columns[0]: first for columns, first, _ in encoding.groups if len(columns) == 1}
-    names = [source.name for source in encoding.columns if source.categories is None]
-    is_number = np.zeros(X.shape[1], dtype=bool)
-    is_number[[at[name] for name in names]] = True
-    chosen = is_number[X.indices]
-    columns, values = X.indices[chosen], np.asarray(X.data[chosen], dtype=np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.bincount(columns, values, X.shape[1]) / X.shape[0]
-        zeros = X.shape[0] - np.bincount(columns, minlength=X.shape[1])
-        # about the mean: of timestamps, squares about 0 would leave nothing but rounding
-        square = np.bincount(columns, (values - mean[columns]) ** 2, X.shape[1]) + zeros * mean**2
-        deviation = np.sqrt(square / X.shape[0])
-    found = {name: float(deviation[at[name]]) for name in names}
-    varying = [value for value in found.values() if value > 0]
-    least = 5.0 if not is_number.all() else 100 * min(varying, default=math.inf)
-    return {name: value for name, value in found.items() if value > least and name not in dataset.code_columns}
+    places = np.array([at[name] for name in names])
+    if design.is_tiled:  # the store knows them
+        deviations = design.scales(None, True, 1)[places]
+    else:
+        deviations = column_scales(core_matrix(as_columns(design.take(places), 1)), None, True, 1)
+    varying = deviations[deviations > 0]
+    is_numbers_alone = len(names) == problem.n_features
+    least = 100 * float(np.min(varying, initial=math.inf)) if is_numbers_alone else 5.0
+    found = zip(names, deviations.tolist(), strict=True)
+    return {name: value for name, value in found if value > least and name not in dataset.code_columns}
 
 
 def scale_advice(columns: Mapping[str, float]) -> str:

@@ -213,7 +213,7 @@ class ProblemOptions(DataOptions):
         quiet = getattr(self, "quiet", False)
         if remark and not quiet:
             note(remark)
-        large = {} if self.standardize or quiet else large_columns(dataset)
+        large = {} if self.standardize or quiet else large_columns(dataset, problem)
         if large:
             note(scale_advice(large))
         return problem
