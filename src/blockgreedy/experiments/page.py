@@ -44,7 +44,8 @@ def _lead(results: Results) -> str:
     judged = f" Of {_counted(statements(results))}." if results.sets else ""
     others = under_other_readings(results) if results.sets else []
     if any(finding.outcome != "not measured" for finding in others):
-        judged += f" Two of them again, under other readings of its text: of {_counted(others, 'comparisons')}."
+        counted = _counted(others, "comparisons")
+        judged += f" Two of them were also compared under other readings of the paper's text: of {counted}."
     return (
         "The experiments of Scherrer, Tewari, Halappanavar and Haglin (NIPS 2012), run again by blockgreedy "
         f"reproduce on {names}.{judged}"
