@@ -14,12 +14,17 @@ Array = NDArray[np.float64]
 Features = NDArray[np.intp]
 
 
+def array_of(given: Any) -> NDArray[Any]:
+    """What a rule gave as an array; where it cannot be one, an empty table, which no check accepts."""
+    try:
+        return np.asarray(given)
+    except ValueError:
+        return np.zeros((0, 0))
+
+
 def places(name: str, asked: Any, count: int) -> Features:
     """Whole numbers below ``count``. A mask is none, and would be taken for the numbers 0 and 1."""
-    try:
-        found = np.asarray(asked)
-    except ValueError:
-        found = np.zeros((0, 0))
+    found = array_of(asked)
     if found.ndim == 1 and found.size == 0:
         return np.zeros(0, dtype=np.intp)
     if found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= count:
@@ -32,10 +37,7 @@ def places(name: str, asked: Any, count: int) -> Features:
 
 def numbers(name: str, asked: Any, count: int) -> Array:
     """One number for each of ``count`` features."""
-    try:
-        found: NDArray[Any] = np.asarray(asked)
-    except ValueError:
-        found = np.zeros((0, 0))
+    found = array_of(asked)
     if found.shape != (count,) or (found.size > 0 and found.dtype.kind not in "iuf"):
         raise ValueError(f"{name}={shown(asked)} must be {count} numbers, one for each feature")
     return found.astype(np.float64, copy=False)

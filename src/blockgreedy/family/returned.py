@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.base.validate import shown
+from blockgreedy.family.asked import array_of
 from blockgreedy.family.proposals import Array, Features, Proposals
 
 
@@ -26,10 +27,7 @@ def _fault(step: str, rule: Callable[..., Any], value: Any, what: str) -> RuleEr
 
 def _whole_numbers(step: str, rule: Callable[..., Any], value: Any, what: str) -> NDArray[np.integer[Any]]:
     """A flat array of whole numbers, all different; of their own type, which may hold more than an index can."""
-    try:
-        found = np.asarray(value)
-    except ValueError:
-        found = np.zeros((0, 0))
+    found = array_of(value)
     if found.ndim == 1 and found.size == 0:
         return np.zeros(0, dtype=np.intp)
     if found.ndim != 1 or found.dtype.kind not in "iu":
@@ -95,10 +93,7 @@ def checked_steps(rule: Callable[..., Any], value: Any, accepted: Proposals, is_
 
 
 def _numbers(step: str, rule: Callable[..., Any], value: Any, count: int, what: str) -> Array:
-    try:
-        found = np.asarray(value)
-    except ValueError:
-        found = np.zeros((0, 0))
+    found = array_of(value)
     if found.shape != (count,) or found.dtype.kind not in "iuf":
         shape = f" of shape {found.shape}" if isinstance(value, np.ndarray) else ""
         raise _fault(step, rule, value, f"that is{shape} not {count} {what}, one number for each feature")
