@@ -16,7 +16,7 @@ curvatures = st.sampled_from([0.05, 1.0, 7.0])
 
 
 def one(l1, l2, box):
-    return Penalty(np.array([l1]), l2, np.array([box[0]]), np.array([box[1]]))
+    return Penalty(1.0, np.array([l1]), l2, None, np.array([box[0]]), np.array([box[1]]))
 
 
 def cpp(what, l1, l2, box, *args):
@@ -37,7 +37,9 @@ def test_cpp_and_numpy_agree(l1, l2, box, w, grad, curvature):
     assert cpp("prox", l1, l2, box, w, grad, curvature) == pytest.approx(z[0], rel=1e-14, abs=1e-300)
     gain = penalty.gain(arrays[0], z, arrays[1], arrays[2])[0]
     assert cpp("gain", l1, l2, box, w, z[0], grad, curvature) == pytest.approx(gain, rel=1e-12, abs=1e-12)
-    assert cpp("conjugate", l1, l2, box, grad) == pytest.approx(penalty.conjugate(arrays[1])[0], rel=1e-12)
+    for most in (np.inf, 0.3):
+        expected = penalty.conjugate(arrays[1], most)[0]
+        assert cpp("conjugate", l1, l2, box, grad, most) == pytest.approx(expected, rel=1e-12)
     distance = penalty.subgradient_distance(arrays[0], arrays[1])[0]
     assert cpp("subgradient_distance", l1, l2, box, w, grad) == pytest.approx(distance, rel=1e-12, abs=1e-300)
     assert cpp("value", l1, l2, box, w) == pytest.approx(penalty.value(arrays[0]), rel=1e-14)
@@ -63,11 +65,21 @@ def test_prox_minimises_its_model_and_gain_is_the_decrease(l1, l2, box, w, grad,
 @given(l1s, l2s, boxes, finite, finite)
 def test_conjugate_bounds_every_point_and_is_reached(l1, l2, box, v, z):
     z = inside(z, box)
-    value = cpp("conjugate", l1, l2, box, v)
+    value = cpp("conjugate", l1, l2, box, v, np.inf)
     assert value >= v * z - cpp("value", l1, l2, box, z) - 1e-9
     if np.isfinite(value):  # the supremum is at the prox of a model with vanishing curvature
         grid = np.linspace(max(box[0], -300), min(box[1], 300), 60001)
         assert value <= np.max(v * grid - l1 * np.abs(grid) - l2 / 2 * grid**2) + 1e-2
+
+
+@settings(max_examples=200, deadline=None)
+@given(l1s, l2s, boxes, finite, finite)
+def test_a_limited_conjugate_bounds_every_point_whose_penalty_is_no_larger(l1, l2, box, v, z):
+    z = inside(z, box)
+    most = cpp("value", l1, l2, box, z)
+    value = cpp("conjugate", l1, l2, box, v, most)
+    assert value >= v * z - most - 1e-9
+    assert value <= cpp("conjugate", l1, l2, box, v, np.inf)
 
 
 @settings(max_examples=200, deadline=None)

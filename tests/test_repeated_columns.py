@@ -133,3 +133,42 @@ def test_a_path_merges_copies_too(rng):
     support = path.points[-1].features
     assert len(support) > 20
     assert len(np.unique(first[support])) == len(support)
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-300])
+@pytest.mark.parametrize("storage", ["csc", "csr", "dense"])
+def test_columns_that_begin_with_a_denormal_number_are_no_multiples(rng, tiny, storage):
+    """Products with such a number vanish, and with them all that tells the columns apart."""
+    X = rng.uniform(0.6, 1.4, size=(60, 6))
+    X[0] = tiny
+    y = X[:, :4] @ [3.0, -3.0, 2.0, -2.0]
+    given = {"csc": sp.csc_array, "csr": sp.csr_array, "dense": np.asfortranarray}[storage](X)
+    problem = bg.Problem(given, y, alpha=1.0)
+    problem = problem.with_alpha(0.01 * problem.alpha_max)
+    solution = bg.solve(problem, tol=1e-8)
+    truth = bg.solve(bg.Problem(X[1:], y[1:], alpha=problem.alpha * 60 / 59), tol=1e-10)  # that row says nothing
+    assert solution.status == "converged"
+    assert 60 * solution.objective == pytest.approx(59 * truth.objective, rel=1e-7)
+    np.testing.assert_allclose(solution.coef, truth.coef, atol=1e-3)
+
+
+@pytest.mark.parametrize("storage", ["csc", "dense"])
+def test_the_guard_looks_at_columns_that_were_merged(rng, storage):
+    """Whatever the reason: a column that is no multiple after all costs the status."""
+    X = rng.normal(size=(50, 8))
+    X[:, 7] = 2 * X[:, 0]
+    y = X[:, 0] + 0.1 * rng.normal(size=50)
+    given = sp.csc_array(X) if storage == "csc" else np.asfortranarray(X)
+    problem = bg.Problem(given, y, alpha=0.05)
+    engine = WorkingSetEngine(problem, tol=1e-6, n_threads=1, null=problem.null_model)
+    engine.start()
+    while not engine.is_enough():
+        assert not engine.step(1, np.inf)
+    assert engine.core.n_aliases == 1
+    features = np.flatnonzero(engine.coef).astype(np.int32)
+    proven = engine.core.verify(features, engine.coef[features], 0.0)
+    assert proven[0] - proven[2] <= engine.core.enough
+    alias = 0 if 7 in features else 7
+    column = given.data[given.indptr[alias] : given.indptr[alias + 1]] if storage == "csc" else given[:, alias]
+    column[:] = 5 * np.array(engine.core.dual) / np.linalg.norm(engine.core.dual)  # now breaks its constraint
+    assert engine.core.verify(features, engine.coef[features], 0.0)[2] == -np.inf

@@ -257,3 +257,27 @@ def test_folds_may_rescale_a_shared_matrix_at_the_same_time(rng):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda w: bg.solve(problem.with_sample_weight(w), n_threads=1).objective, weights))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_array, sp.csr_array])
+@pytest.mark.parametrize("value", [5e-324, 1e-310, 1e-308, 1e308])
+@pytest.mark.parametrize("standardize", [False, True])
+def test_a_column_at_the_ends_of_the_numbers_is_a_column(rng, form, value, standardize):
+    X = rng.normal(size=(50, 3))
+    X[:, 1] = value
+    y = X[:, 0] + rng.normal(size=50)
+    rest = bg.Problem(X[:, [0, 2]], y, alpha=0.1, fit_intercept=True, standardize=standardize)
+    solution = bg.solve(bg.Problem(form(X), y, alpha=0.1, fit_intercept=True, standardize=standardize), tol=1e-8)
+    assert solution.status == "converged"
+    np.testing.assert_allclose(solution.coef[[0, 2]], bg.solve(rest, tol=1e-8).coef, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("size", [1e-310, 1e-300, 1e150])
+def test_targets_at_the_ends_of_the_numbers_are_fitted_or_refused_in_words(rng, loss, size):
+    X = rng.normal(size=(30, 3))
+    y = size * (X[:, 0] + 0.1 * rng.normal(size=30))
+    problem = bg.Problem(X, y, loss=loss, alpha=0.1 * size, huber_delta=1.35 * size)
+    solution = bg.solve(problem)
+    assert solution.status == "converged"
+    assert solution.coef[0] == pytest.approx(0.9 * size, rel=0.1)

@@ -101,6 +101,37 @@ def test_columns_far_from_zero_keep_their_digits(form, dtype):
     np.testing.assert_allclose(problem.scales, [2.0, 2.0**119], rtol=1e-14)
 
 
+@pytest.mark.parametrize("centre", [1e6, 1e7, 1.5e7])
+def test_neighbouring_numbers_of_float32_are_no_constant(rng, centre):
+    """The same numbers are the same model, whatever type holds them."""
+    X = (centre + rng.integers(-2, 3, size=(300, 1))).astype(np.float32)
+    y = X[:, 0].astype(float) - centre + 0.1 * rng.normal(size=300)
+    narrow, wide = (bg.Problem(Z, y, alpha=0.01, fit_intercept=True, standardize=True) for Z in (X, X.astype(float)))
+    np.testing.assert_allclose(narrow.scales, wide.scales, rtol=1e-12)
+    assert bg.solve(narrow).coef[0] == pytest.approx(1.0, abs=0.02)
+    model = bg.Lasso(alpha=0.01, standardize=True).fit(X, y)
+    assert model.score(X, y) > 0.85  # predictions are in float32
+
+
+@pytest.mark.parametrize("exponent", [-200, -162, -158, 155, 200])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_l2_counts_standardised_columns_of_any_scale(rng, exponent, fit_intercept):
+    """The square of a scale may leave the range of float64, the scale times its weight does not."""
+    X = rng.normal(size=(40, 2))
+    y = X[:, 0] * 2 + X[:, 1] + 0.1 * rng.normal(size=40)
+    Z = X.copy()
+    Z[:, 0] *= 10.0**exponent
+    options = {"alpha": 0.01, "l2": 1.0, "standardize": True, "fit_intercept": fit_intercept}
+    problem, plain = bg.Problem(Z, y, **options), bg.Problem(X, y, **options)
+    solution, expected = bg.solve(problem, tol=1e-9), bg.solve(plain, tol=1e-9)
+    assert solution.status == "converged"
+    assert solution.objective == pytest.approx(expected.objective, rel=1e-9)
+    same = solution.coef * [10.0**exponent, 1]
+    np.testing.assert_allclose(same, expected.coef, rtol=1e-4)
+    assert plain.objective(same, solution.intercept) == pytest.approx(solution.objective, rel=1e-9)
+    assert problem.objective(solution.coef, solution.intercept) == pytest.approx(solution.objective, rel=1e-12)
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_constant_columns_leave_the_model(rng, form):
     X = rng.normal(size=(60, 6))

@@ -71,7 +71,7 @@ double evaluate_penalty(const std::string& what, double l1, double l2, double lo
   if (what == "value") return coordinate.value(a);
   if (what == "prox") return coordinate.prox(a, b, c);
   if (what == "gain") return coordinate.gain(a, b, c, d);
-  if (what == "conjugate") return coordinate.conjugate(a);
+  if (what == "conjugate") return coordinate.conjugate(a, b);
   if (what == "subgradient_distance") return coordinate.subgradient_distance(a, b);
   throw std::invalid_argument("what must be value, prox, gain, conjugate or subgradient_distance");
 }

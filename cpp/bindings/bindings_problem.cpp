@@ -75,9 +75,10 @@ double PyProblem::alpha_needed_by(Vector<double> theta, bool at_null, double rou
   return pass([&] { return alpha_needed(matrix.view, core.penalty, theta.data(), at_null, rounding, team); });
 }
 
-double PyProblem::conjugate_at(Vector<double> theta, double scale, double rounding) {
+double PyProblem::conjugate_at(Vector<double> theta, double scale, double rounding, double most) {
   check_size("theta", theta.size(), matrix.n_rows());
-  return pass([&] { return penalty_conjugate(matrix.view, core.penalty, theta.data(), scale, rounding, team); });
+  return pass(
+      [&] { return penalty_conjugate(matrix.view, core.penalty, theta.data(), scale, rounding, most, team); });
 }
 
 double PyProblem::residual_at(Vector<double> w, Vector<double> theta) {
@@ -103,7 +104,7 @@ void bind_problem(nb::module_& m) {
       .def("predict", &PyProblem::predict_at, "w"_a)
       .def("column_products", &PyProblem::products, "r"_a, "out"_a.noconvert(), "out_j = x_j·r")
       .def("alpha_needed", &PyProblem::alpha_needed_by, "theta"_a, "at_null"_a, "rounding"_a)
-      .def("penalty_conjugate", &PyProblem::conjugate_at, "theta"_a, "scale"_a, "rounding"_a)
+      .def("penalty_conjugate", &PyProblem::conjugate_at, "theta"_a, "scale"_a, "rounding"_a, "most"_a)
       .def("kkt_residual", &PyProblem::residual_at, "w"_a, "theta"_a)
       .def("settled", &PyProblem::settled_from, "w"_a, "intercept"_a,
            "Weights, intercept and objective of the minimum near this point; None where its signs are others.");

@@ -38,7 +38,7 @@ class PyProblem {
   nb::ndarray<nb::numpy, double, nb::ndim<1>> predict_at(Vector<double> w);
   void products(Vector<double> r, Buffer<double> out);
   double alpha_needed_by(Vector<double> theta, bool at_null, double rounding);
-  double conjugate_at(Vector<double> theta, double scale, double rounding);
+  double conjugate_at(Vector<double> theta, double scale, double rounding, double most);
   double residual_at(Vector<double> w, Vector<double> theta);
   using PySettledPoint = std::tuple<nb::ndarray<nb::numpy, double, nb::ndim<1>>, double, double>;
   std::optional<PySettledPoint> settled_from(Vector<double> w, double intercept);

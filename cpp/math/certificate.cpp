@@ -137,11 +137,11 @@ double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* 
 }
 
 double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const double* theta, double scale,
-                         double rounding, ThreadTeam& team) {
+                         double rounding, double most, ThreadTeam& team) {
   Partials sums{};
   const auto visit = [&](std::int64_t part, std::int64_t j, double product) {
     const CoordinatePenalty coordinate = penalty.at(j);
-    if (!is_free(coordinate)) sums[part] += coordinate.conjugate(-scale * product);
+    if (!is_free(coordinate)) sums[part] += coordinate.conjugate(-scale * product, most);
   };
   for_each_product(matrix, theta, team, visit, rounding);
   return sum(sums);

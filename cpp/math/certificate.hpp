@@ -21,9 +21,9 @@ double objective(const CoreProblem& problem, std::int64_t n_rows, std::int64_t n
 double alpha_needed(const Matrix& matrix, const Penalty& penalty, const double* theta, bool at_null, double rounding,
                     ThreadTeam& team);
 
-// Σ_j penalty_j*(-scale x_j·theta), features with an equality constraint left out.
+// Σ_j penalty_j*(-scale x_j·theta), features with an equality constraint left out; penalties of at most `most` count.
 double penalty_conjugate(const Matrix& matrix, const Penalty& penalty, const double* theta, double scale,
-                         double rounding, ThreadTeam& team);
+                         double rounding, double most, ThreadTeam& team);
 
 // Largest distance of -gradient to the subdifferential, gradient = x_j·theta.
 double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* w, const double* theta,
@@ -31,8 +31,6 @@ double kkt_residual(const Matrix& matrix, const Penalty& penalty, const double* 
 
 // An unpenalised feature without bound on at least one side: it makes an equality or a sign constraint in the
 // dual, which certificate.py takes care of.
-inline bool is_free(const CoordinatePenalty& c) {
-  return c.l1 == 0 && c.l2 == 0 && (c.lower == -infinity || c.upper == infinity);
-}
+inline bool is_free(const CoordinatePenalty& c) { return c.l1 == 0 && (c.is_unbounded(-1) || c.is_unbounded(1)); }
 
 }  // namespace blockgreedy

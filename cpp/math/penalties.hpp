@@ -47,10 +47,12 @@ struct CoordinatePenalty {
            (curvature + l2 == 0 && z != w);
   }
 
-  // sup_z  v z - r(z); infinite outside of the domain.
-  BLOCKGREEDY_INLINE double conjugate(double v) const {
+  // sup_z  v z - r(z); infinite outside of the domain. `most`: what the penalty may be at most, which keeps z from
+  // going on to a bound that stands for none, such as 1e20; where there is no bound at all it changes nothing.
+  BLOCKGREEDY_INLINE double conjugate(double v, double most = infinity) const {
     const double excess = std::fabs(v) - l1;
-    const double bound = bound_towards(v);
+    const double far = bound_towards(v), reach = most / l1;
+    const double bound = far < infinity && reach < far ? reach : far;
     if (!(excess > 0) || bound == 0) return 0.0;
     if (l2 > 0) {
       const double z = excess / l2 < bound ? excess / l2 : bound;
@@ -62,6 +64,14 @@ struct CoordinatePenalty {
   // The bound in the direction of v, as a distance from 0. Infinite without a bound: the conjugate is then infinite
   // for |v| > l1 when l2 = 0.
   BLOCKGREEDY_INLINE double bound_towards(double v) const { return v > 0 ? upper : -lower; }
+
+  // Whether the dual constrains v in this direction because no bound and no l2 stop the weight. Where there is no
+  // penalty at all, a bound far beyond all weights is as good as none: what is proven without it holds with it as
+  // well, and as a price for what rounding leaves of v = 0 it would be all there is.
+  BLOCKGREEDY_INLINE bool is_unbounded(double v) const {
+    constexpr double far_bound = 1e8;
+    return l2 == 0 && bound_towards(v) >= (l1 == 0 ? far_bound : infinity);
+  }
 
   // Distance from -grad to the subdifferential of r at w: 0 exactly at a minimum.
   BLOCKGREEDY_INLINE double subgradient_distance(double w, double grad) const {

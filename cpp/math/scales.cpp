@@ -29,9 +29,12 @@ double scale_of(const View& view, std::int64_t j, const double* row_weights, std
   }
   const double largest = std::max(std::fabs(low), std::fabs(high));
   if (largest == 0) return 0;
-  // A power of two: squares neither overflow nor vanish, and no digit is lost.
-  const double unit = std::ldexp(1.0, -std::ilogb(largest));
-  const double rounding = 4 * static_cast<double>(std::numeric_limits<typename View::Value>::epsilon());
+  // A power of two: squares neither overflow nor vanish, and no digit is lost; the inverse of the least number that
+  // there is would be infinite.
+  const double unit = std::ldexp(1.0, -std::clamp(std::ilogb(largest), -1000, 1000));
+  // Of float64 for float32 as well: values that differ there are different numbers, and float32 has 5 of them in
+  // 1e7 ± 2.
+  constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
   if (centred && unit * high - unit * low <= rounding) return 0;
   double mean = 0, stored = 0;
   if (centred) {

@@ -42,6 +42,28 @@ TEST("repeated columns: multiples are recognised exactly") {
   CHECK(repeated.multiple_of(6, 5) == -0.7 / 0.25);
 }
 
+TEST("repeated columns: products that a float64 cannot hold say nothing of multiples") {
+  for (const double tiny : {5e-324, 1e-320, 1e-310, 1e-300, 1e-160, 1e-130}) {
+    Columns x;
+    x.add({1, 5, 9}, {tiny, 0.7, -0.3});
+    x.add({1, 5, 9}, {tiny, 1.3, 0.9});  // unrelated
+    x.add({1, 5, 9}, {2 * tiny, 1.4, -0.6});
+    Penalty penalty;
+    penalty.alpha = 1;
+    RepeatedColumns repeated(x.view(), penalty);
+    CHECK(repeated.multiple_of(1, 0) == 0.0);
+    CHECK(!repeated.add(0, false) && !repeated.add(1, false));
+    CHECK(repeated.multiple_of(2, 0) == (tiny == 1e-130 ? 2.0 : 0.0));
+  }
+  Columns single;
+  for (const double value : {1e-310, 0.7, 1e200, 1e-200}) single.add({3}, {value});
+  Penalty penalty;
+  penalty.alpha = 1;
+  const RepeatedColumns repeated(single.view(), penalty);
+  CHECK(repeated.multiple_of(0, 1) == 0.0);  // a ratio without all of its digits
+  CHECK(repeated.multiple_of(2, 3) == 0.0);  // and one that is no number
+}
+
 TEST("repeated columns: only a column with the lowest penalty per unit and no bounds of its own replaces another") {
   Columns x;
   for (const double value : {2.0, 1.0, -3.0, 2.0}) x.add({4, 7}, {value, 3 * value});

@@ -21,18 +21,10 @@
 #include "working_set/repeated_columns.hpp"
 #include "working_set/scan_result.hpp"
 #include "working_set/screening.hpp"
+#include "working_set/static_screening.hpp"
 #include "working_set/tuning.hpp"
 
 namespace blockgreedy {
-
-// Whether a column has no nonzero in a row that counts.
-template <class View>
-bool is_empty(const View& view, std::int64_t j, const double* row_weights) {
-  bool empty = true;
-  view.for_each_nonzero(
-      j, [&](std::int32_t i, double x) { empty = empty && (x == 0 || (row_weights && row_weights[i] == 0)); });
-  return empty;
-}
 
 template <class View>
 class Candidates {
@@ -56,7 +48,7 @@ class Candidates {
              ScanResult& result) {
     bounds_.set_reference(theta, problem_.penalty.alpha);
     repeated_.clear();
-    const StaticScreening screening(*this, at_zero);
+    const StaticScreening<View> screening(view_, problem_, least_alpha_, at_zero);
     const std::size_t pool = Tuning::Repeated::first_pool * max_proposals;
     team_.for_work(n_column_parts, view_.n_nonzeros(),
                    [&](std::int64_t part) { begin_part(part, screening, theta, w, pool); });
@@ -157,6 +149,27 @@ class Candidates {
     });
   }
 
+  // Calls visit(part, j, ‖x_j‖, x_j·point) for the aliases, which no scan looks at: for the guard, which takes
+  // nobody's word for it that their constraints follow from those of their representatives. Rows where the point is 0
+  // do not count in ‖x_j‖.
+  template <class Visit>
+  void visit_aliases(const std::vector<double>& point, Visit visit) {
+    if (repeated_.n_aliases() == 0) return;
+    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
+      std::array<std::int32_t, T::batch> columns;
+      std::array<ColumnSums, T::batch> sums;
+      std::int64_t touched = 0;
+      repeated_.for_each_batch(part, n_column_parts, columns, [&](std::int64_t count) {
+        column_sums(view_, columns.data(), count, point.data(), point.data(), sums.data());
+        for (std::int64_t k = 0; k < count; ++k) {
+          touched += view_.count(columns[k]);
+          visit(part, columns[k], std::sqrt(sums[k].squares), sums[k].product);
+        }
+      });
+      return touched;
+    });
+  }
+
   std::int64_t size() const { return size_; }
   const RepeatedColumns<View>& repeated() const { return repeated_; }
   // Before begin: moves weights between columns that are multiples of each other until one of them has all.
@@ -176,43 +189,7 @@ class Candidates {
     std::int64_t touched = 0;
   };
 
-  // Bounds on |x_j·θ| over all weights.
-  struct StaticScreening {
-    StaticScreening(const Candidates& all, bool at_zero)
-        : at_zero(at_zero), least(all.problem_.penalty), all_(all), traits_(all.problem_.loss.traits()) {
-      least.alpha = std::min(least.alpha, all.least_alpha_);
-      if (!traits_.sign_of_derivative_is_the_labels || at_zero) return;
-      const double* weights = all.problem_.row_weights;
-      labels_.resize(all.view_.n_rows);
-      for (std::size_t i = 0; i < labels_.size(); ++i)
-        labels_[i] = (weights ? weights[i] : uniform()) * all.problem_.y[i];
-    }
-
-    bool is_bounded() const { return std::isfinite(traits_.derivative_bound); }
-
-    // Whether the gradient stays below the threshold of the least alpha.
-    bool drops(std::int64_t j, const ColumnSums& sum, double l1) const {
-      const double magnitude = all_.problem_.row_weights ? sum.magnitude : sum.magnitude * uniform();
-      double bound = magnitude * traits_.derivative_bound;
-      if (traits_.sign_of_derivative_is_the_labels && magnitude > l1 && 0.5 * magnitude <= l1) {
-        // θ_i lies between 0 and −ω_i y_i: the sum is largest when only one sign of y_i x_ij contributes
-        const double label = at_zero ? 2 * sum.product : column_dot(all_.view_, j, labels_.data());
-        bound = 0.5 * (magnitude + std::fabs(label));
-      }
-      return bound * (1 + T::static_margin) <= l1;
-    }
-
-    const bool at_zero;
-    Penalty least;  // the penalty at the least alpha
-
-   private:
-    double uniform() const { return 1.0 / static_cast<double>(all_.view_.n_rows); }
-    const Candidates& all_;
-    const LossTraits traits_;
-    std::vector<double> labels_;  // ω_i y_i: the part of the bound that the labels decide
-  };
-
-  void begin_part(std::int64_t part, const StaticScreening& screening, const std::vector<double>& theta,
+  void begin_part(std::int64_t part, const StaticScreening<View>& screening, const std::vector<double>& theta,
                   const double* w, std::size_t pool) {
     Part& own = parts_[part];
     own.result.clear();

@@ -27,12 +27,15 @@ class DualPoint {
         dual_rows_(view.n_rows, problem, team),
         candidates_(candidates),
         dual_(dual),
-        value_(value) {}
+        value_(value) {
+    dual_.assign(static_cast<std::size_t>(view_.n_rows), 0.0);
+    lowest_ = dual_rows_.value(dual_) + 0.0;  // never −0
+  }
 
-  // θ = 0 is always feasible, and proves that the objective is at least 0.
+  // θ = 0 keeps every constraint, and proves that the objective is at least the sum of the least losses.
   void reset() {
     dual_.assign(static_cast<std::size_t>(view_.n_rows), 0.0);
-    value_ = 0;
+    value_ = lowest_;
     products_are_known_ = false;
   }
 
@@ -40,6 +43,7 @@ class DualPoint {
   struct Where {
     const std::vector<float>& root;  // √curvature of each row
     const double* w;
+    double objective;  // there: the penalty of no better point is larger than what this exceeds the least losses by
     std::int64_t n_support;
     std::size_t max_proposals;
     double sufficient;  // a dual value of this ends the solve
@@ -56,7 +60,7 @@ class DualPoint {
     for (int round = 0;; ++round) {
       if (has_equalities && !move_to_equalities(point, where.root, unpenalised)) return false;
       find_broken(point, where, round == 0);
-      keep_if_better(point, round == 0 && has_all_products());
+      keep_if_better(point, where, round == 0 && has_all_products());
       if (round == n_repairs || broken_.empty() || value_ >= where.sufficient || value_ < where.hopeful)
         return !has_equalities;
       std::erase_if(broken_, [&](const Broken& entry) {
@@ -89,10 +93,11 @@ class DualPoint {
     if (products_are_known_)
       for (const Scanned& entry : scanned_) visit(0, entry.feature, entry.norm, scale_ * entry.product);
     else candidates_.visit_violators_exactly(dual_, visit);
+    candidates_.visit_aliases(dual_, visit);
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
         const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
-        if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product);
+        if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product, most_penalty(where));
         else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + T::constraint_rounding)))
           return -infinity;
       }
@@ -105,6 +110,8 @@ class DualPoint {
   double leak(double b) { return problem_.fit_intercept ? std::fabs(b * sum_of(dual_)) : 0.0; }
 
   const DualRows& rows() const { return dual_rows_; }
+  // What the penalty of a better point can be at most.
+  double most_penalty(const Where& where) const { return where.objective - lowest_; }
 
  private:
   using T = Tuning::Proof;
@@ -123,22 +130,25 @@ class DualPoint {
   };
 
   // Scales the point until it keeps the constraints that it breaks; it becomes the dual point if its value is larger.
-  // Columns with bounds or l2 have no constraint but a conjugate that is subtracted: where only rounding takes them
-  // beyond their threshold, scaling costs less.
-  void keep_if_better(const std::vector<double>& point, bool has_products) {
-    double worst = 0, worst_of_all = 0;
+  // Columns with bounds or l2 have no constraint but a conjugate that is subtracted. At a solution it is more than
+  // rounding where l2 acts on a weight or a bound holds it; elsewhere scaling costs less.
+  void keep_if_better(const std::vector<double>& point, const Where& where, bool has_products) {
+    double worst = 0, worst_inside = 0, worst_of_all = 0;
     for (const Broken& entry : broken_) {
       const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
       if (!(penalty.l1 > 0)) continue;
-      const double size = std::fabs(entry.product) / penalty.l1;
+      const double size = std::fabs(entry.product) / penalty.l1, w = where.w[entry.feature];
       worst_of_all = std::max(worst_of_all, size);
+      if (w == 0 || (penalty.l2 == 0 && w > penalty.lower && w < penalty.upper))
+        worst_inside = std::max(worst_inside, size);
       if (limits_dual(penalty, entry.product)) worst = std::max(worst, size);
     }
-    try_scale(point, worst, has_products);
-    if (worst_of_all > std::max(worst, 1.0)) try_scale(point, worst_of_all, has_products);
+    try_scale(point, where, worst, has_products);
+    if (worst_inside > std::max(worst, 1.0)) try_scale(point, where, worst_inside, has_products);
+    if (worst_of_all > std::max({worst, worst_inside, 1.0})) try_scale(point, where, worst_of_all, has_products);
   }
 
-  void try_scale(const std::vector<double>& point, double worst, bool has_products) {
+  void try_scale(const std::vector<double>& point, const Where& where, double worst, bool has_products) {
     const double scale = worst > 1 ? (1 - T::scale_margin) / worst : 1.0;
     double value = -dual_rows_.conjugate(point, scale);
     if (problem_.offset) {
@@ -146,7 +156,8 @@ class DualPoint {
     }
     for (const Broken& entry : broken_) {
       const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
-      if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-scale * entry.product);
+      if (!limits_dual(penalty, entry.product))
+        value -= penalty.conjugate(-scale * entry.product, most_penalty(where));
     }
     if (!(value > value_)) return;
     value_ = value;
@@ -385,6 +396,7 @@ class DualPoint {
   Candidates<View>& candidates_;
   std::vector<double>& dual_;
   double& value_;
+  double lowest_ = 0;                          // what θ = 0 proves
   std::vector<std::vector<Broken>> products_;  // by part
   std::vector<Broken> broken_;                 // all of them
   std::vector<Scanned> scanned_;               // of dense columns

@@ -54,6 +54,25 @@ class RepeatedColumns {
     return all;
   }
 
+  // The aliases of one of n_parts equal parts, in pieces as large as `columns`, into which they are written; calls
+  // visit(count) for each piece.
+  template <std::size_t size, class Visit>
+  void for_each_batch(std::int64_t part, std::int64_t n_parts, std::array<std::int32_t, size>& columns,
+                      Visit visit) const {
+    std::size_t n = 0;
+    for (const Shard& shard : shards_) {
+      const auto count = static_cast<std::int64_t>(shard.aliases.size());
+      for (std::int64_t k = count * part / n_parts; k < count * (part + 1) / n_parts; ++k) {
+        columns[n++] = shard.aliases[k].feature;
+        if (n == size) {
+          visit(static_cast<std::int64_t>(n));
+          n = 0;
+        }
+      }
+    }
+    if (n > 0) visit(static_cast<std::int64_t>(n));
+  }
+
   std::size_t n_aliases() const {
     std::size_t sum = 0;
     for (const Shard& shard : shards_) sum += shard.aliases.size();
@@ -113,7 +132,8 @@ class RepeatedColumns {
     clear();
   }
 
-  // c in x_j = c·x_r, 0 if there is none: exactly, by products in twice the precision.
+  // c in x_j = c·x_r, 0 if there is none: exactly, by products in twice the precision. Where such a product or its
+  // rounding error is too small for a float64 to hold, nothing is known, and the columns are no multiples.
   double multiple_of(std::int64_t j, std::int64_t r) const {
     const std::int64_t count = view_.count(j);
     if (count != view_.count(r)) return 0;
@@ -129,10 +149,12 @@ class RepeatedColumns {
     const auto a = static_cast<double>(x[pivot]), b = static_cast<double>(z[pivot]);
     for (std::int64_t k = 0; k < count; ++k) {
       const auto u = static_cast<double>(x[k]), v = static_cast<double>(z[k]);
+      if (u == 0 && v == 0) continue;
       const double left = u * b, right = v * a;
+      if (!(std::fabs(left) >= T::least_product && std::fabs(left) < infinity)) return 0;
       if (left != right || std::fma(u, b, -left) != std::fma(v, a, -right)) return 0;
     }
-    return a / b;
+    return ratio_of(a, b);
   }
 
  private:
@@ -157,6 +179,12 @@ class RepeatedColumns {
   struct Free {
     void operator()(std::uint8_t* memory) const { std::free(memory); }
   };
+
+  // 0 where the ratio has lost digits or is beyond all numbers.
+  static double ratio_of(double a, double b) {
+    const double ratio = a / b;
+    return std::isnormal(ratio) ? ratio : 0.0;
+  }
 
   double n_kept() const {
     std::size_t sum = 0;
@@ -203,7 +231,7 @@ class RepeatedColumns {
       const Single& other = shard.table[at].single;
       double ratio = 0;
       if (single.row < 0 && other.row < 0) ratio = multiple_of(j, r);
-      else if (single.row == other.row) ratio = single.value / other.value;
+      else if (single.row == other.row) ratio = ratio_of(single.value, other.value);
       if (ratio != 0 && replaces(r, j, ratio)) {
         state_[j] = alias;
         shard.aliases.push_back({j, r});

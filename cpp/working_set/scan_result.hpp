@@ -72,8 +72,6 @@ inline double slack_at_zero(const CoordinatePenalty& c, double grad) {
 }
 
 // Whether the dual constrains x_j·θ on the side of `product`: no bound and no l2 term stop the weight there.
-inline bool limits_dual(const CoordinatePenalty& c, double product) {
-  return c.l2 == 0 && c.bound_towards(-product) == infinity;
-}
+inline bool limits_dual(const CoordinatePenalty& c, double product) { return c.is_unbounded(-product); }
 
 }  // namespace blockgreedy

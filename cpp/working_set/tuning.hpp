@@ -52,6 +52,8 @@ struct Tuning {
     // Entries of a long column that its hash reads, and columns of equal hash that it is compared with at most.
     static constexpr std::int64_t hashed_entries = 32;
     static constexpr int max_compared = 8;
+    // Products from here on have a rounding error that float64 holds: 2^-106 of it is still no denormal number.
+    static constexpr double least_product = 0x1p-900;
     // Violators kept for each proposal wanted, before aliases are taken out; times the repetition met so far.
     static constexpr std::size_t first_pool = 8, pool = 2, max_pool = 64;
     // Copies are many where 500 columns have been registered and a third of them were aliases: then scans of copies

@@ -156,8 +156,10 @@ class Solver final : public WorkingSet {
     if (!is_known) combination_.sum(terms, base, scratch);
     const bool cancels = size > Tuning::Proof::cancellation * rows_.norm(is_known ? rows_.predictions : scratch);
     if (cancels) combination_.sum_compensated(terms, base, scratch);
-    const double loss = rows_.loss_at(is_known && !cancels ? rows_.predictions : scratch);
-    return {loss + penalty, penalty, dual_point_.recompute(here()) - dual_point_.leak(b)};
+    const double value = rows_.loss_at(is_known && !cancels ? rows_.predictions : scratch) + penalty;
+    auto where = here();
+    where.objective = value;
+    return {value, penalty, dual_point_.recompute(where) - dual_point_.leak(b)};
   }
 
  private:
@@ -374,6 +376,7 @@ class Solver final : public WorkingSet {
     using T = Tuning::Proof;
     return {.root = rows_.root_curvature,
             .w = weights,
+            .objective = objective,
             .n_support = static_cast<std::int64_t>(support.size()),
             .max_proposals = max_proposals(),
             .sufficient = objective - enough,
@@ -387,11 +390,12 @@ class Solver final : public WorkingSet {
   void certify(double share = 1) {
     if (support.empty() && scan_.n_violators > 0) return;
     double complementarity = 0, size = 0;
+    const double most = dual_point_.most_penalty(here());
     const auto count_in = [&](const ScannedColumn& entry) {
       const CoordinatePenalty own = problem_.penalty.at(entry.feature);
       const double weight = weights[entry.feature];
       complementarity += own.value(weight) + entry.grad * weight;
-      if (!limits_dual(own, entry.grad)) complementarity += own.conjugate(-entry.grad);
+      if (!limits_dual(own, entry.grad)) complementarity += own.conjugate(-entry.grad, most);
       size += own.l1 * std::fabs(weight);
     };
     for (const ScannedColumn& entry : scan_.support) count_in(entry);

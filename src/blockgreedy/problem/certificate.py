@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.problem.columns import as_dense
 from blockgreedy.problem.dual_repair import PRODUCT_ROUNDING, repaired_dual_points
+from blockgreedy.problem.penalties import without_far_bounds
 
 if TYPE_CHECKING:
     from blockgreedy.problem.problem import Problem
@@ -49,8 +50,11 @@ class ColumnPasses(Protocol):
         """
         ...
 
-    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
-        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which ``Unpenalised`` takes care of."""
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0, most: float = np.inf) -> float:
+        """Σ_j r_j*(−scale·x_j·theta), without the unpenalised features, which ``Unpenalised`` takes care of.
+
+        ``most``: what the penalty of one feature may be at most (``Penalty.conjugate``).
+        """
         ...
 
 
@@ -74,10 +78,11 @@ class NumpyPasses:
         counted = (bound > 0 if at_null else np.isinf(bound)) & (u > 0) & np.isfinite(u)
         return float(np.max(np.abs(correlation[counted]) / u[counted], initial=0.0))
 
-    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0) -> float:
+    def penalty_conjugate(self, theta: Array, scale: float, rounding: float = 0.0, most: float = np.inf) -> float:
         penalty = self.problem.penalty
         penalised = np.flatnonzero(~penalty.is_free)
-        return float(np.sum(penalty.at(penalised).conjugate(-scale * self._enlarged(theta, rounding)[penalised])))
+        products = scale * self._enlarged(theta, rounding)[penalised]
+        return float(np.sum(penalty.at(penalised).conjugate(-products, most)))
 
 
 class Unpenalised:
@@ -91,7 +96,8 @@ class Unpenalised:
         columns, self.lower, self.upper = np.zeros((problem.n_samples, 0)), np.zeros(0), np.zeros(0)
         if len(features):
             columns = as_dense(problem.design.take(features))
-            self.lower, self.upper = problem.penalty.lower[features], problem.penalty.upper[features]
+            own = problem.penalty_at(features)
+            self.lower, self.upper = without_far_bounds(own.lower, own.upper)
         if problem.fit_intercept:
             columns = np.column_stack([columns, np.ones(problem.n_samples)])
             self.lower, self.upper = np.append(self.lower, -np.inf), np.append(self.upper, np.inf)
@@ -180,8 +186,8 @@ def _has_conjugate_term(problem: Problem) -> bool:
     return problem.l2 > 0 or bool(np.any(finite))
 
 
-def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
-    """D(θ), −inf where θ is infeasible by more than rounding."""
+def dual_value(problem: Problem, theta: Array, passes: ColumnPasses, objective: float = np.inf) -> float:
+    """D(θ), −inf where θ is infeasible by more than rounding; ``objective``: see ``most_penalty``."""
     if not np.all(np.isfinite(theta)):
         return -np.inf
     inside = _into_domain(problem, theta)
@@ -203,7 +209,19 @@ def dual_value(problem: Problem, theta: Array, passes: ColumnPasses) -> float:
         if np.any(free_features.violated(theta)):
             return -np.inf
         value -= free_features.conjugate(theta)
-    return value - (passes.penalty_conjugate(theta, scale) if _has_conjugate_term(problem) else 0.0)
+    if not _has_conjugate_term(problem):
+        return value
+    return value - passes.penalty_conjugate(theta, scale, most=most_penalty(problem, objective))
+
+
+def most_penalty(problem: Problem, objective: float) -> float:
+    """What the penalty can be at most where the objective is this or lower: what is left above the least losses.
+
+    A minimum is such a point. So a bound that no weight of it can reach, such as 1e20, is no reason to subtract 1e20
+    times what rounding left of x_j·θ beyond its threshold.
+    """
+    most = objective - problem.lowest
+    return most if most >= 0 else np.inf
 
 
 def _just_inside(alpha: float, needed: float) -> float:
@@ -213,15 +231,19 @@ def _just_inside(alpha: float, needed: float) -> float:
 
 @np.errstate(over="ignore", invalid="ignore")  # a diverging point has no dual value, and that is all
 def scaled_dual_point(
-    problem: Problem, Xw: Array, passes: ColumnPasses, weights: tuple[NDArray[np.integer[Any]], Array] | None = None
+    problem: Problem,
+    Xw: Array,
+    passes: ColumnPasses,
+    objective: float = np.inf,
+    weights: tuple[NDArray[np.integer[Any]], Array] | None = None,
 ) -> tuple[Array, float]:
     """The residual of a primal point, projected and scaled until feasible, and its dual value.
 
-    Xw stands for all of its predictions, intercept and offset included. Where that fails it is θ = 0, which is always
-    feasible and proves that the objective is at least 0. With ``weights``, the features and values of the point, more
-    is tried (dual_repair.py).
+    Xw stands for all of its predictions, intercept and offset included, ``objective`` is what it is there. Where that
+    fails it is θ = 0, which is always feasible and proves that the objective is at least the sum of the least losses.
+    With ``weights``, the features and values of the point, more is tried (dual_repair.py).
     """
-    nothing = np.zeros(problem.n_samples), 0.0
+    nothing = np.zeros(problem.n_samples), problem.lowest
     theta = problem.dual_at(Xw)
     if not np.all(np.isfinite(theta)):
         return nothing
@@ -249,7 +271,7 @@ def scaled_dual_point(
         for scale in _scales(problem, point, needed):
             value = -loss_conjugate(problem, scale * point)
             if has_term:
-                value -= passes.penalty_conjugate(point, scale, rounding)
+                value -= passes.penalty_conjugate(point, scale, rounding, most_penalty(problem, objective))
             if free_features is not None:
                 value -= free_features.conjugate(scale * point, rounding)
             if value > best_value:

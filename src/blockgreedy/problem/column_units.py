@@ -46,12 +46,13 @@ class ColumnUnits:
         chosen, means = [], []
         for j in features:
             column = as_dense(self._given.take(np.array([j])))[:, 0]
-            unit = math.ldexp(1.0, -math.frexp(float(np.max(np.abs(column))))[1])
-            mean = float(np.mean(column * unit)) / unit
-            spread = math.sqrt(float(np.mean(np.square((column - mean) * unit)))) / unit
-            if abs(mean) > _FAR * spread:
+            exponent = math.frexp(float(np.max(np.abs(column))))[1]
+            column = np.ldexp(column, -exponent)  # between 1/2 and 1, where no square overflows or vanishes
+            mean = float(np.mean(column))
+            if abs(mean) > _FAR * math.sqrt(float(np.mean(np.square(column - mean)))):
                 chosen.append(j)
-                means.append(float(self._given.dtype.type(mean)))  # differences to it are exact in that type
+                # differences to it are exact in that type
+                means.append(float(self._given.dtype.type(math.ldexp(mean, exponent))))
         return np.array(chosen, dtype=np.intp), np.array(means)
 
     @property

@@ -22,6 +22,8 @@ class CoreProblem:
         """``columns``: instead of the problem's own, some left empty (``SomeColumns``)."""
         self.matrix, self.n_threads = core_matrix(problem.X if columns is None else columns), n_threads
         self._problem = problem
+        with np.errstate(over="ignore"):
+            l2_weights = None if problem.ridge_scales is None else problem.ridge_scales**2
         self.core = _core.CoreProblem(
             self.matrix,
             problem.y,
@@ -30,7 +32,7 @@ class CoreProblem:
             problem.alpha,
             problem.l2,
             problem.penalty_weights,
-            problem.l2_weights,
+            l2_weights,
             problem.lower,
             problem.upper,
             problem.row_weights,
@@ -62,5 +64,7 @@ class CoreProblem:
     def alpha_needed(self, theta: NDArray[np.float64], at_null: bool = False, rounding: float = 0.0) -> float:
         return self.core.alpha_needed(np.ascontiguousarray(theta), at_null, rounding)
 
-    def penalty_conjugate(self, theta: NDArray[np.float64], scale: float, rounding: float = 0.0) -> float:
-        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale, rounding)
+    def penalty_conjugate(
+        self, theta: NDArray[np.float64], scale: float, rounding: float = 0.0, most: float = np.inf
+    ) -> float:
+        return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale, rounding, most)

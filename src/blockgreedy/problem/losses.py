@@ -72,6 +72,10 @@ class Loss(ABC):
     @abstractmethod
     def conjugate(self, y: Array, u: Array) -> Array: ...
 
+    def lowest(self, y: Array) -> Array:
+        """The infimum over t: what a dual point of 0 proves of a row."""
+        return -self.conjugate(y, np.zeros_like(y)) + 0.0  # never −0
+
     def into_domain(self, y: Array, u: Array) -> Array:
         """The nearest point of the conjugate's domain."""
         return u

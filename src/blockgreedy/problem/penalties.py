@@ -10,6 +10,7 @@ u_j = 0 leaves a feature unpenalised, u_j = inf excludes it (its weight stays 0)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,24 +18,62 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
+_FAR_BOUND = 1e8
+
+
+def without_far_bounds(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """The bounds of unpenalised features, but infinite where they lie far beyond all weights.
+
+    What is proven without such a bound holds with it as well, and as a price for what rounding leaves of x_j·θ = 0 it
+    would be all there is.
+    """
+    return np.where(lower <= -_FAR_BOUND, -np.inf, lower), np.where(upper >= _FAR_BOUND, np.inf, upper)
+
+
+def within_reach(bound: Array, l1: Array, most: float) -> Array:
+    """Bounds, as distances from 0, no farther than where an L1 penalty is ``most``; infinite ones stay."""
+    with np.errstate(over="ignore"):
+        reach = np.divide(most, l1, out=np.full(len(l1), np.inf), where=l1 > 0)
+    return np.where(np.isinf(bound), bound, np.fmin(bound, reach))
+
+
 @dataclass(frozen=True)
 class Penalty:
     """All functions work on every coordinate at once; ``at(j)`` narrows to some of them."""
 
-    l1: Array  # alpha·u_j, 0 for excluded features (their box is [0, 0])
-    l2: float | Array  # one for all, or one for each where columns are standardised
+    alpha: float
+    unit: Array  # u_j, 0 for excluded features (their box is [0, 0])
+    ridge: float  # l2 of the problem
+    scales: Array | None  # the ridge is on scales_j·z; None: on z
     lower: Array
     upper: Array
 
+    @cached_property
+    def l1(self) -> Array:
+        """alpha·u_j"""
+        return self.alpha * self.unit
+
+    @cached_property
+    def l2(self) -> float | Array:
+        """l2_j: one for all, or one for each where columns are standardised."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.ridge if self.scales is None else self.ridge * self.scales**2
+
     def at(self, j: NDArray[np.intp] | list[int]) -> Penalty:
-        l2 = self.l2 if isinstance(self.l2, float) else self.l2[j]
-        return replace(self, l1=self.l1[j], l2=l2, lower=self.lower[j], upper=self.upper[j])
+        scales = None if self.scales is None else self.scales[j]
+        return replace(self, unit=self.unit[j], scales=scales, lower=self.lower[j], upper=self.upper[j])
 
     def value(self, z: Array) -> float:
         """Σ_j r_j(z_j); infinite outside of the box."""
         if np.any(z < self.lower) or np.any(z > self.upper):
             return float("inf")
-        return float(np.sum(self.l1 * np.abs(z)) + 0.5 * np.dot(self.l2 * z, z))
+        # alpha·u and scales² may leave the range of float64 where u·z and scales·z do not
+        with np.errstate(over="ignore"):
+            size = self.alpha * float(np.sum(self.unit * np.abs(z)))
+            if self.ridge == 0:
+                return size
+            scaled = z if self.scales is None else self.scales * z
+            return size + 0.5 * self.ridge * float(np.dot(scaled, scaled))
 
     def prox(self, w: Array, grad: Array, curvature: Array) -> Array:
         """argmin_z curvature/2·(z − w)² + grad·(z − w) + r(z)"""
@@ -57,10 +96,15 @@ class Penalty:
         rounding = 1e-12 * (curvature * np.abs(w) + np.abs(grad))
         return np.asarray((np.abs(z - w) * total > rounding) | ((total == 0) & (z != w)), dtype=np.bool_)
 
-    def conjugate(self, v: Array) -> Array:
-        """sup_z v·z − r(z), coordinate by coordinate."""
+    def conjugate(self, v: Array, most: float = np.inf) -> Array:
+        """sup_z v·z − r(z), coordinate by coordinate.
+
+        ``most``: what the penalty may be at most, which keeps z from going on to a bound that stands for none, such
+        as 1e20; where there is no bound at all it changes nothing.
+        """
         excess = np.maximum(np.abs(v) - self.l1, 0.0)
         bound = np.where(v > 0, self.upper, -self.lower)
+        bound = within_reach(bound, self.l1, most)
         if np.any(np.asarray(self.l2) > 0):
             l2 = np.broadcast_to(self.l2, excess.shape)
             z: Array = np.minimum(np.divide(excess, l2, out=np.full_like(v, np.inf), where=l2 > 0), bound)
@@ -80,5 +124,6 @@ class Penalty:
     @property
     def is_free(self) -> NDArray[np.bool_]:
         """Unpenalised and unbounded on at least one side: an equality or a sign constraint in the dual."""
-        free = (self.l1 == 0) & (np.asarray(self.l2) == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
+        lower, upper = without_far_bounds(self.lower, self.upper)
+        free = (self.l1 == 0) & (np.asarray(self.l2) == 0) & (np.isinf(lower) | np.isinf(upper))
         return np.asarray(free, dtype=np.bool_)

@@ -85,8 +85,6 @@ class Problem:
         sd_j, with ``standardize=True``.
     penalty_weights : ndarray of shape (n_features,) or None
         u_j, times sd_j with ``standardize=True``; inf for a constant column.
-    l2_weights : ndarray of shape (n_features,) or None
-        sd_j², with ``standardize=True``.
     feature_names : ndarray of shape (n_features,) or None
         Names of the columns, as text.
 
@@ -173,7 +171,7 @@ class Problem:
 
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, without a second check; ``scales`` change."""
-        other = self.copied("penalty", "null_model", "alpha_max", "scaling")
+        other = self.copied("penalty", "lowest", "null_model", "alpha_max", "scaling")
         other._weigh_rows(sample_weight)
         return other
 
@@ -185,7 +183,7 @@ class Problem:
         other.design = Design.of(columns if sp.issparse(columns) else np.asfortranarray(columns))
         other.column_units = ColumnUnits(other.design, self.fit_intercept)
         other.n_features = len(features)
-        for name in ("penalty_weights", "scales", "l2_weights", "lower", "upper", "feature_names"):
+        for name in ("penalty_weights", "scales", "ridge_scales", "lower", "upper", "feature_names"):
             value = getattr(self, name)
             setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
         targets, offset, u = self._given
@@ -194,7 +192,7 @@ class Problem:
 
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
         """The same problem for other targets; shares X and ``scales``."""
-        other = self.copied("null_model", "alpha_max", "scaling")
+        other = self.copied("lowest", "null_model", "alpha_max", "scaling")
         targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
         other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
         other._silence_rows()
@@ -214,14 +212,13 @@ class Problem:
         self._silence_rows()
         self.penalty_weights = self._given[2]
         self.scales: Array | None = None
-        self.l2_weights: Array | None = None
         if self.standardize:
             threads = resolve_threads(self.n_threads)
             self.scales = self.design.scales(self.row_weights, self.fit_intercept, threads)
             u = np.ones(self.n_features) if self.penalty_weights is None else self.penalty_weights
-            varies = self.scales > 0
-            self.penalty_weights = np.multiply(u, self.scales, out=np.full(self.n_features, np.inf), where=varies)
-            self.l2_weights = self.scales**2
+            excluded = np.full(self.n_features, np.inf)
+            self.penalty_weights = np.multiply(u, self.scales, out=excluded, where=self.scales > 0)
+        self.ridge_scales = self.scales  # of weights, as l2 counts them
 
     def _silence_rows(self) -> None:
         """Targets and offset without what rows of weight 0 say."""
@@ -248,12 +245,17 @@ class Problem:
         u = pick(self.penalty_weights)
         excluded = np.isinf(u)
         lower, upper = np.where(excluded, 0.0, pick(self.lower)), np.where(excluded, 0.0, pick(self.upper))
-        l2 = self.l2 if self.l2_weights is None else self.l2 * self.l2_weights[features]
-        return Penalty(self.alpha * np.where(excluded, 0.0, u), l2, lower, upper)
+        scales = None if self.ridge_scales is None else self.ridge_scales[features]
+        return Penalty(self.alpha, np.where(excluded, 0.0, u), self.l2, scales, lower, upper)
 
     def products(self, theta: Array) -> Array:
         """x_j·theta of every column."""
         return self.design.products(theta)
+
+    @cached_property
+    def lowest(self) -> float:
+        """Σ_i ω_i inf loss(y_i, ·): no objective is lower, whatever the weights."""
+        return self.mean(self.loss.lowest(self.y))
 
     # Sums over rows. Everything that sums over rows goes through these three.
 
@@ -291,8 +293,7 @@ class Problem:
 
     def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
         """The objective at weights w and this intercept."""
-        _, objective = self._evaluate(w, intercept)
-        return self.scaling.value_out(objective)
+        return self.scaling.value_out(self._evaluate(w, intercept)[1])
 
     def _evaluate(self, w: ArrayLike, intercept: float) -> tuple[Array, float]:
         """Predictions and objective in the units of ``scaling.inner``, in which sums do not cancel."""
@@ -322,10 +323,10 @@ class Problem:
         predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
         if dual is None:
-            _, value = scaled_dual_point(inner, predictions, NumpyPasses(inner))
+            _, value = scaled_dual_point(inner, predictions, NumpyPasses(inner), objective)
         else:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
-            value = dual_value(inner, theta, NumpyPasses(inner))
+            value = dual_value(inner, theta, NumpyPasses(inner), objective)
         return self.scaling.value_out(objective), self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:

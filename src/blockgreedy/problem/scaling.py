@@ -13,6 +13,7 @@ Ordinary data is left alone: the inner problem is then the problem itself.
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,8 @@ Features = NDArray[np.intp]
 _TARGET_FAR = 8.0  # the same of the target, which costs no copy of X
 _TARGET_RANGE = 2**10  # between its inverse and this the target keeps its scale
 _SQUARED = 1e100  # numbers between its inverse and this have squares that float64 adds up
-_MOST_RIDGE = 1e300  # of inner ridge weights: columns of 1e-150, whose weights it holds at 0
+_MOST_SCALE = 1e150  # of inner ridge scales: columns of 1e-150, whose weights l2 holds at 0; its square is a number
+_MOST_EXPONENT = 1000  # of a power of two that is a number, as its inverse is: there are smaller targets than 2^-1023
 _MOST = 1e25  # of inner penalties: beyond every gradient there is, and a number in float32
 
 
@@ -84,7 +86,9 @@ class Scaling:
         if largest == 0 or not np.isfinite(largest):
             return y
         # squares must neither overflow nor vanish
-        unit = 1.0 if 1 / _SQUARED < largest < _SQUARED else math.ldexp(1.0, -math.frexp(largest)[1])
+        unit = 1.0
+        if not 1 / _SQUARED < largest < _SQUARED:
+            unit = math.ldexp(1.0, min(-math.frexp(largest)[1], _MOST_EXPONENT))
         counts = problem.row_weights is None or problem.row_weights > 0
 
         def scaled(values: Array) -> Array:
@@ -105,12 +109,12 @@ class Scaling:
                 y = centred(mean)
         size = math.sqrt(problem.mean(np.square(scaled(y)))) / unit
         if size > 0 and not 1 / _TARGET_RANGE <= size <= _TARGET_RANGE:
-            self._exponent = math.frexp(size)[1] - 1
+            self._exponent = max(math.frexp(size)[1] - 1, -_MOST_EXPONENT)
             y = np.ldexp(y, -self._exponent)
         return y
 
     def _inner(self, problem: Problem, y: Array, offset: Array | None) -> Problem:
-        inner = problem.copied("penalty", "null_model", "alpha_max", "scaling")
+        inner = problem.copied("penalty", "lowest", "null_model", "alpha_max", "scaling")
         inner.design, inner.y, inner.offset = self.units.design, y, offset
         inner.column_units = ColumnUnits(inner.design, False)
         inner.loss = problem.loss.scaled(math.ldexp(1.0, -self._exponent))
@@ -120,10 +124,10 @@ class Scaling:
             by = self._common - self._exponents
             u = np.ones(problem.n_features) if problem.penalty_weights is None else problem.penalty_weights
             with np.errstate(over="ignore"):
-                ridge = np.ldexp(1.0 if problem.l2_weights is None else problem.l2_weights, -2 * self._exponents)
+                scales = np.ldexp(1.0 if problem.ridge_scales is None else problem.ridge_scales, -self._exponents)
                 finite = np.minimum(np.ldexp(u, by), _MOST / max(inner.alpha, 1 / _MOST))
             inner.penalty_weights = np.where(np.isinf(u), np.inf, finite)
-            inner.l2_weights = np.minimum(ridge, _MOST_RIDGE)
+            inner.ridge_scales = np.minimum(scales, _MOST_SCALE)
         for name in ("lower", "upper"):
             bound = np.asarray(getattr(problem, name))
             if not np.all(np.isinf(bound) | (bound == 0)):
@@ -146,7 +150,10 @@ class Scaling:
         return -self._exponent if self._exponents is None else self._exponents[features] - self._exponent
 
     def alpha_in(self, alpha: float) -> float:
-        return math.ldexp(alpha, -self._exponent - self._common)
+        try:
+            return math.ldexp(alpha, -self._exponent - self._common)
+        except OverflowError:
+            return sys.float_info.max  # beyond every gradient, as it was
 
     def penalty_in(self, features: Any, values: Array) -> float:
         """What the problem's own penalty says of its own weights, in inner units: no scaling can hide in it."""

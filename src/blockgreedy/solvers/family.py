@@ -65,8 +65,8 @@ class FamilyEngine(EngineBase):
         self._recorded = CoreTelemetry(self.core, problem, recording) if recording.rows else None
         self.seconds = 0.0
         self.gap = np.nan
-        self.dual: Array = np.zeros(problem.n_samples)  # feasible, and proves that the objective is at least 0
-        self.dual_value = 0.0
+        self.dual: Array = np.zeros(problem.n_samples)  # feasible
+        self.dual_value = problem.lowest
         self._first_objective = np.inf
         self._best_objective = np.inf
         self._last_noticed = np.inf  # the best objective when it last was noticeably better
@@ -179,7 +179,7 @@ class FamilyEngine(EngineBase):
         objective = self.objective
         if self.telemetry is not None:  # its last row was written before the intercept was fitted
             self.telemetry.correct_objective(self.n_iter, objective)
-        theta, value = scaled_dual_point(self.problem, self.core.Xw, self.model)
+        theta, value = scaled_dual_point(self.problem, self.core.Xw, self.model, objective)
         if value > self.dual_value:
             self.dual, self.dual_value = theta, value
         self._keep_if_best(objective)
@@ -200,7 +200,7 @@ class FamilyEngine(EngineBase):
         if status != "converged" or self._n_renewals == _MAX_RENEWALS:
             return False
         coef, intercept = self.core.coef.copy(), self.core.intercept
-        if self.model.objective(coef, self.model.predict(coef) + intercept) - self.dual_value <= self.enough:
+        if self._evaluated(coef, intercept)[1] <= self.enough:
             return False
         self._n_renewals += 1
         self.core.set_weights(coef, intercept)
@@ -221,7 +221,7 @@ class FamilyEngine(EngineBase):
         return Counters(len(support), self.core.nonzeros_touched, self.core.critical_nonzeros, active, radius)
 
     def point(self, status: Status, with_dual: bool = True) -> Point:
-        """The best point seen, its objective recomputed from the weights alone."""
+        """The best point seen, objective and gap computed from its weights and the dual point alone."""
         if self._recorded is not None:
             self._recorded.fetch()  # what Ctrl-C left there
         last = self.core.objective()
@@ -232,12 +232,21 @@ class FamilyEngine(EngineBase):
         intercept = self.core.intercept
         coef = self.core.release_weights()
         features = np.flatnonzero(coef).astype(np.int32)
-        objective = self.model.objective(coef, self.model.predict(coef) + intercept)
-        gap = max(objective - self.dual_value, 0.0) if np.isfinite(objective) else np.inf  # below 0 it is rounding
+        objective, gap = self._evaluated(coef, intercept)
         loss = objective - self.problem.penalty.value(coef)
         return Point(
             features, coef[features], intercept, objective, loss, gap, bool(gap <= self.enough), self.dual, is_last
         )
+
+    @np.errstate(over="ignore", invalid="ignore")  # of a run that blew up
+    def _evaluated(self, coef: Array, intercept: float) -> tuple[float, float]:
+        """Objective and gap, as whoever computes them from what is returned finds them."""
+        if not (np.all(np.isfinite(coef)) and np.isfinite(intercept)):
+            return np.nan, np.inf
+        objective, gap = self.problem.objective_and_gap(coef, intercept, self.dual)
+        if not gap <= objective - self.problem.lowest:  # the dual point proves nothing, or less than one of 0
+            self.dual, gap = np.zeros(self.problem.n_samples), objective - self.problem.lowest
+        return objective, max(gap, 0.0) if np.isfinite(objective) else np.inf  # below 0 it is rounding
 
     def check_seconds(self) -> float:
         return time.perf_counter() - self._began - self.seconds

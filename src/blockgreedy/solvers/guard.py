@@ -60,17 +60,17 @@ def guard(
     if not scaling.is_identity:
         own = scaling.penalty_in(features, values)
         objective, penalty = objective - penalty + own, own
-    if dual_value > 0 and not is_dual_proven():
+    if dual_value > inner.lowest and not is_dual_proven():
         dual_value = -np.inf
     other = None
     for weights in (None, (features, returned)):
         if whole_model is None or objective - dual_value <= engine.enough:
             break
-        point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), weights)
+        point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), objective, weights)
         if value > dual_value:
             other, dual_value = point, value
-    if not dual_value >= 0:  # or infeasible, or not a number: 0 proves that the objective is at least 0
-        other, dual_value = np.zeros(inner.n_samples), 0.0
+    if not dual_value >= inner.lowest:  # or infeasible, or not a number
+        other, dual_value = np.zeros(inner.n_samples), inner.lowest
     gap = max(objective - dual_value, 0.0) if np.isfinite(objective) else np.inf
     value = scaling.value_out(objective)
     loss, is_proven = value - scaling.value_out(penalty), gap <= engine.enough

@@ -133,7 +133,7 @@ class _Search:
             return False
         size, leaving = np.inf if is_flat else 1.0, np.zeros(k, dtype=np.bool_)
         step = direction[:k]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             to_zero = np.where(self.signs[features] * step < 0, -w / step, np.inf)
             to_bound = np.where(step > 0, (penalty.upper - w) / step, (penalty.lower - w) / step)
         ends = np.minimum(to_zero, np.where(step == 0, np.inf, to_bound))

@@ -131,7 +131,7 @@ class WorkingSetEngine(EngineBase):
 
     @property
     def _known_dual_value(self) -> float:
-        return self.core.dual_value if self._is_proven_for_all else 0.0  # that of θ = 0
+        return self.core.dual_value if self._is_proven_for_all else self.scaling.inner.lowest  # that of θ = 0
 
     def start(self) -> bool:
         """From the weights given, or from the null model, which is also taken where those are worse."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.shard import Shard
+from blockgreedy.problem.penalties import within_reach, without_far_bounds
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,7 @@ class Equalities:
 
     def __init__(self, shard: Shard, columns: Array, lower: Array, upper: Array) -> None:
         """``columns`` and bounds: of the unpenalised ones, without the intercept."""
+        lower, upper = without_far_bounds(lower, upper)
         if shard.fit_intercept:
             columns = np.column_stack([columns, np.ones(len(shard.rows))])
             lower, upper = np.append(lower, -np.inf), np.append(upper, np.inf)
@@ -110,13 +112,14 @@ class Candidate:
     products: Array
     norm: float  # ‖θ‖
     best_scale: float  # of a quadratic loss, without inequalities; 1 for others
+    most_penalty: float  # what the penalty of no better point exceeds
     rounding: float = tuning.PROOF_ROUNDING  # part of ‖x_j‖‖θ‖ by which products count as larger
     scale: float = 1.0
 
     @property
     def _bound(self) -> Array:
         """How far a weight may go in the direction that its column pulls."""
-        return np.where(self.products < 0, self.shard.penalty.upper, -self.shard.penalty.lower)
+        return np.where(self.products < 0, self.shard.penalty.dual_upper, -self.shard.penalty.dual_lower)
 
     @property
     def ratio(self) -> float:
@@ -148,10 +151,11 @@ class Candidate:
         rounding = np.where(self.products != 0, self.rounding * self.norm * self.norms, 0.0)
         excess = np.maximum(scale * (np.abs(self.products) + rounding) - penalty.l1, 0.0)
         # columns without bound and l2 keep their inequality: scaling has seen to it
-        reach = np.where(np.isfinite(self._bound), self._bound, 0.0)
+        bound = within_reach(self._bound, penalty.l1, self.most_penalty)
+        reach = np.where(np.isfinite(bound), bound, 0.0)
         if shard.has_l2:
             by_l2 = np.divide(excess, penalty.l2, out=np.full(len(excess), np.inf), where=penalty.l2 > 0)
-            reach = np.where(penalty.l2 > 0, np.minimum(by_l2, self._bound), reach)
+            reach = np.where(penalty.l2 > 0, np.minimum(by_l2, bound), reach)
         reach[excess == 0] = 0.0
         return value - float(np.sum(reach * (excess - 0.5 * penalty.l2 * reach)))
 
@@ -159,12 +163,13 @@ class Candidate:
 class DualPoint:
     """The best dual point so far, in this rank's rows, and its value."""
 
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows = n_rows
+    def __init__(self, n_rows: int, lowest: float) -> None:
+        """``lowest``: what a point of 0 proves."""
+        self._n_rows, self._lowest = n_rows, lowest
         self.forget()
 
     def forget(self) -> None:
-        self.theta, self.value = np.zeros(self._n_rows), 0.0  # always feasible
+        self.theta, self.value = np.zeros(self._n_rows), self._lowest  # always feasible
 
     def take(self, candidate: Candidate, value: float) -> bool:
         """Keeps it if its value is better."""

@@ -207,7 +207,8 @@ class Model:
         """
         pen, moving = self.penalty, direction != 0
         d, z, l1 = direction[moving], self.z[moving], pen.l1[moving]
-        room = np.where(d > 0, pen.upper[moving] - z, pen.lower[moving] - z) / d
+        with np.errstate(over="ignore"):
+            room = np.where(d > 0, pen.upper[moving] - z, pen.lower[moving] - z) / d
         most = min(1.0, float(np.min(room, initial=1.0)))
         kinks = np.divide(-z, d, out=np.full(len(z), np.inf), where=(z != 0) & (l1 > 0))
         passed = np.flatnonzero((kinks > 0) & (kinks < most))

@@ -47,6 +47,7 @@ class Parcel:
     fit_intercept: bool
     f_null: float
     floor: float
+    lowest: float
     most_entries: float  # of the working set, on all ranks together
 
     @property
@@ -90,6 +91,7 @@ class Parcel:
             self.fit_intercept,
             self.f_null,
             self.floor,
+            self.lowest,
             self.most_entries,
         )
 

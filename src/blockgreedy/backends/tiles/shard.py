@@ -11,6 +11,7 @@ from blockgreedy.backends.tiles.grid import Grid
 from blockgreedy.backends.tiles.local import Team
 from blockgreedy.backends.tiles.own_rows import OwnRows
 from blockgreedy.backends.tiles.tile import Tile
+from blockgreedy.problem.penalties import without_far_bounds
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,10 @@ class OwnPenalty:
     def move_to(self, alpha: float, l2: float) -> None:
         self.alpha, self.ridge = alpha, l2
         self.l1, self.l2 = alpha * self.unit, l2 * self.l2_unit
+        far = without_far_bounds(self.lower, self.upper)
+        unpenalised = (self.l1 == 0) & (self.l2 == 0)
+        self.dual_lower = np.where(unpenalised, far[0], self.lower)  # bounds as a dual point sees them
+        self.dual_upper = np.where(unpenalised, far[1], self.upper)
         self._least_l1 = float(np.min(self.l1, initial=np.inf))  # may underflow
 
     def value(self, features: NDArray[np.intp], values: Array) -> float:
@@ -40,7 +45,8 @@ class OwnPenalty:
     @property
     def is_free(self) -> NDArray[np.bool_]:
         """Unpenalised and unbounded on a side: they constrain the dual point by an equality or a sign."""
-        free = (self.l1 == 0) & (self.l2 == 0) & (np.isinf(self.lower) | np.isinf(self.upper))
+        unbounded = np.isinf(self.dual_lower) | np.isinf(self.dual_upper)
+        free = (self.l1 == 0) & (self.l2 == 0) & unbounded
         return np.asarray(free, dtype=np.bool_)
 
 
@@ -62,6 +68,7 @@ class Shard:
     fit_intercept: bool
     f_null: float
     floor: float  # a gap that is enough whatever tol says
+    lowest: float  # no objective is lower: what a dual point of 0 proves
     most_entries: float = np.inf  # of the working set, on all ranks together
 
     @property

@@ -108,6 +108,7 @@ def parcel_of(
         problem.fit_intercept,
         null.objective,
         null.floor,
+        problem.lowest,
         most_entries,
     )
 
@@ -146,7 +147,7 @@ def _may_be_free(problem: Problem) -> bool:
 def _penalty_of(problem: Problem, features: NDArray[np.int64]) -> OwnPenalty:
     penalty, ones = problem.penalty_at(features), np.ones(len(features))
     unit = ones if problem.penalty_weights is None else problem.penalty_weights[features]
-    l2_unit = ones if problem.l2_weights is None else problem.l2_weights[features]
+    l2_unit = ones if problem.ridge_scales is None else problem.ridge_scales[features] ** 2
     # where alpha·u underflows, a feature is without penalty, for every part of the solver
     unit = np.where(np.isinf(unit) | (problem.alpha * unit == 0), 0.0, unit)
     return OwnPenalty(unit, l2_unit, penalty.lower, penalty.upper, problem.alpha, problem.l2)

@@ -39,7 +39,7 @@ class TileSolver:
         self._is_alias = np.zeros(tile.n_features, dtype=np.bool_)
         self._distinct = 1.0  # of columns that enter: the part that repeats no other
         self._equalities = self._find_equalities()
-        self.dual = DualPoint(len(shard.rows))
+        self.dual = DualPoint(len(shard.rows), shard.lowest)
         self.n_iter = self.n_products = self.n_gradients = 0
         self.nonzeros_touched = 0
         self.objective = np.nan
@@ -190,7 +190,8 @@ class TileSolver:
     def _candidate(
         self, theta: Array, products: Array, norm: float, best_scale: float, rounding: float = tuning.PROOF_ROUNDING
     ) -> Candidate:
-        return Candidate(self.shard, self.norms, theta, products, norm, best_scale, rounding)
+        most = self.objective - self.shard.lowest
+        return Candidate(self.shard, self.norms, theta, products, norm, best_scale, most, rounding)
 
     def _products(self, theta: Array, due: Mask) -> Array:
         self.n_gradients += 1
@@ -365,6 +366,7 @@ class TileSolver:
         products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
         # points are made with a larger margin, for what these products differ by from those
         candidate = self._candidate(theta, products, norm, 1.0, rounding=tuning.PRODUCT_ROUNDING)
+        candidate.most_penalty = loss + penalty - shard.lowest
         ratio = float(shard.largest(candidate.ratio)[0])
         if not ratio <= 1 + 1e-12:
             return loss + penalty, penalty, -np.inf
