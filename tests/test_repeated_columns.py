@@ -166,9 +166,11 @@ def test_the_guard_looks_at_columns_that_were_merged(rng, storage):
         assert not engine.step(1, np.inf)
     assert engine.core.n_aliases == 1
     features = np.flatnonzero(engine.coef).astype(np.int32)
-    proven = engine.core.verify(features, engine.coef[features], 0.0)
-    assert proven[0] - proven[2] <= engine.core.enough
     alias = 0 if 7 in features else 7
     column = given.data[given.indptr[alias] : given.indptr[alias + 1]] if storage == "csc" else given[:, alias]
+    before = column.copy()
     column[:] = 5 * np.array(engine.core.dual) / np.linalg.norm(engine.core.dual)  # now breaks its constraint
     assert engine.core.verify(features, engine.coef[features], 0.0)[2] == -np.inf
+    column[:] = before
+    objective, _, dual_value = engine.core.verify(features, engine.coef[features], 0.0)
+    assert objective - dual_value <= engine.core.enough

@@ -149,25 +149,12 @@ class Candidates {
     });
   }
 
-  // Calls visit(part, j, ‖x_j‖, x_j·point) for the aliases, which no scan looks at: for the guard, which takes
-  // nobody's word for it that their constraints follow from those of their representatives. Rows where the point is 0
-  // do not count in ‖x_j‖.
-  template <class Visit>
-  void visit_aliases(const std::vector<double>& point, Visit visit) {
-    if (repeated_.n_aliases() == 0) return;
-    nonzeros_touched += for_each_part([&](std::int64_t part, Part&) {
-      std::array<std::int32_t, T::batch> columns;
-      std::array<ColumnSums, T::batch> sums;
-      std::int64_t touched = 0;
-      repeated_.for_each_batch(part, n_column_parts, columns, [&](std::int64_t count) {
-        column_sums(view_, columns.data(), count, point.data(), point.data(), sums.data());
-        for (std::int64_t k = 0; k < count; ++k) {
-          touched += view_.count(columns[k]);
-          visit(part, columns[k], std::sqrt(sums[k].squares), sums[k].product);
-        }
-      });
-      return touched;
-    });
+  // For the guard, which does not rely on the comparison that merged columns: whether the constraints of all aliases
+  // follow from those of their representatives.
+  bool aliases_are_confirmed() {
+    const auto [are_confirmed, touched] = repeated_.confirm(team_);
+    nonzeros_touched += touched;
+    return are_confirmed;
   }
 
   std::int64_t size() const { return size_; }

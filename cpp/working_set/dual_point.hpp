@@ -78,6 +78,7 @@ class DualPoint {
   // The value of the dual point as it stands, from nothing but itself and the columns: −∞ if it breaks a constraint
   // by more than rounding.
   double recompute(const Where& where) {
+    if (!candidates_.aliases_are_confirmed()) return -infinity;
     if (!keeps_equalities(dual_, unpenalised_of(where), T::equality_final)) return -infinity;
     double value = dual_rows_.value(dual_);
     if (problem_.offset) value += rows_.product(dual_.data(), problem_.offset);
@@ -93,7 +94,6 @@ class DualPoint {
     if (products_are_known_)
       for (const Scanned& entry : scanned_) visit(0, entry.feature, entry.norm, scale_ * entry.product);
     else candidates_.visit_violators_exactly(dual_, visit);
-    candidates_.visit_aliases(dual_, visit);
     for (const auto& part : products_) {
       for (const Broken& entry : part) {
         const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);

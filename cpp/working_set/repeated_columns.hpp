@@ -9,15 +9,19 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
+#include "base/random.hpp"
 #include "base/threads.hpp"
+#include "kernels/kernels.hpp"
 #include "math/penalties.hpp"
 #include "working_set/tuning.hpp"
 
@@ -52,25 +56,6 @@ class RepeatedColumns {
     std::vector<Alias> all;
     for (const Shard& shard : shards_) all.insert(all.end(), shard.aliases.begin(), shard.aliases.end());
     return all;
-  }
-
-  // The aliases of one of n_parts equal parts, in pieces as large as `columns`, into which they are written; calls
-  // visit(count) for each piece.
-  template <std::size_t size, class Visit>
-  void for_each_batch(std::int64_t part, std::int64_t n_parts, std::array<std::int32_t, size>& columns,
-                      Visit visit) const {
-    std::size_t n = 0;
-    for (const Shard& shard : shards_) {
-      const auto count = static_cast<std::int64_t>(shard.aliases.size());
-      for (std::int64_t k = count * part / n_parts; k < count * (part + 1) / n_parts; ++k) {
-        columns[n++] = shard.aliases[k].feature;
-        if (n == size) {
-          visit(static_cast<std::int64_t>(n));
-          n = 0;
-        }
-      }
-    }
-    if (n > 0) visit(static_cast<std::int64_t>(n));
   }
 
   std::size_t n_aliases() const {
@@ -119,6 +104,29 @@ class RepeatedColumns {
     });
   }
 
+  // Whether the aliases since the last call are what they are taken for, by other means than multiple_of: products
+  // with random numbers that are in the ratio of the columns' lengths, at a penalty that is no lower. Also how many
+  // entries that read.
+  std::pair<bool, std::int64_t> confirm(ThreadTeam& team) {
+    std::vector<Alias> fresh;
+    for (const Shard& shard : shards_)
+      fresh.insert(fresh.end(), shard.aliases.begin() + static_cast<std::ptrdiff_t>(shard.n_confirmed),
+                   shard.aliases.end());
+    if (fresh.empty()) return {true, 0};
+    draw_numbers();
+    const auto n_batches = static_cast<std::int64_t>((fresh.size() + batch - 1) / batch);
+    std::atomic<std::int64_t> n_touched{0};
+    std::atomic<bool> all{true};
+    team.for_work(n_batches, static_cast<std::int64_t>(fresh.size()) * T::confirmed_work, [&](std::int64_t k) {
+      const std::size_t first = static_cast<std::size_t>(k) * batch;
+      n_touched += confirm_batch(fresh.data() + first, std::min(batch, fresh.size() - first), all);
+    });
+    if (all) {
+      for (Shard& shard : shards_) shard.n_confirmed = shard.aliases.size();
+    }
+    return {all, n_touched};
+  }
+
   // Moves weights of aliases to their representatives, for weights that are 0 but at these features.
   void merge_weights(const std::vector<std::int32_t>& features, double* w) {
     if (features.size() < 2) return;
@@ -159,6 +167,7 @@ class RepeatedColumns {
 
  private:
   using T = Tuning::Repeated;
+  static constexpr std::size_t batch = 64;
   enum : std::uint8_t { unknown, distinct, alias };
   // The only entry of a column that has no other: kept beside its hash, since most copies are of such columns, and
   // reading them again would be most of the work.
@@ -175,10 +184,44 @@ class RepeatedColumns {
     std::vector<Entry> table;                 // open addressing; empty where feature < 0
     std::size_t n_entries = 0, n_single = 0;  // n_single: registered without a hash
     std::vector<Alias> aliases;
+    std::size_t n_confirmed = 0;  // of the aliases
   };
   struct Free {
     void operator()(std::uint8_t* memory) const { std::free(memory); }
   };
+
+  // One number between 1/2 and 3/2 for each row, of either sign.
+  void draw_numbers() {
+    if (!numbers_.empty()) return;
+    Random random(T::confirm_seed);
+    numbers_.resize(static_cast<std::size_t>(view_.n_rows));
+    for (double& number : numbers_) {
+      const double size = 0.5 + random.uniform();
+      number = random.next() & 1 ? size : -size;
+    }
+  }
+
+  // The entries read; `all` becomes false where one of these aliases is none.
+  std::int64_t confirm_batch(const Alias* aliases, std::size_t count, std::atomic<bool>& all) const {
+    std::array<std::int32_t, 2 * batch> columns;
+    std::array<ColumnSums, 2 * batch> sums;
+    std::int64_t touched = 0;
+    for (std::size_t k = 0; k < count; ++k) {
+      columns[k] = aliases[k].feature;
+      columns[count + k] = aliases[k].representative;
+      touched += 2 * view_.count(columns[k]);
+    }
+    column_sums(view_, columns.data(), static_cast<std::int64_t>(2 * count), numbers_.data(), nullptr, sums.data());
+    for (std::size_t k = 0; k < count; ++k) {
+      const ColumnSums &own = sums[k], &other = sums[count + k];
+      const double ratio = own.magnitude / other.magnitude;
+      const double apart = std::fabs(own.product) / own.magnitude - std::fabs(other.product) / other.magnitude;
+      const double most = (1 + T::confirm_rounding) * penalty_.weight(columns[k]);
+      if (!(std::fabs(apart) <= T::confirm_rounding && ratio * penalty_.weight(columns[count + k]) <= most))
+        all = false;
+    }
+    return touched;
+  }
 
   // 0 where the ratio has lost digits or is beyond all numbers.
   static double ratio_of(double a, double b) {
@@ -310,6 +353,7 @@ class RepeatedColumns {
   const Penalty& penalty_;
   std::unique_ptr<std::uint8_t[], Free> state_;  // by feature; pages that nobody writes to cost nothing
   std::array<Shard, n_shards> shards_;
+  std::vector<double> numbers_;  // by row: what confirm() multiplies columns with
 };
 
 }  // namespace blockgreedy

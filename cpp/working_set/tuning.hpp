@@ -54,6 +54,11 @@ struct Tuning {
     static constexpr int max_compared = 8;
     // Products from here on have a rounding error that float64 holds: 2^-106 of it is still no denormal number.
     static constexpr double least_product = 0x1p-900;
+    // Products of a column and its alias with random numbers, over their sums of magnitudes, differ by rounding
+    // alone; of unrelated columns they differ by 1e-11 or less once in 1e11 times. Work of a column pair, in entries.
+    static constexpr double confirm_rounding = 1e-11;
+    static constexpr std::uint64_t confirm_seed = 0x616c6961;
+    static constexpr std::int64_t confirmed_work = 16;
     // Violators kept for each proposal wanted, before aliases are taken out; times the repetition met so far.
     static constexpr std::size_t first_pool = 8, pool = 2, max_pool = 64;
     // Copies are many where 500 columns have been registered and a third of them were aliases: then scans of copies
