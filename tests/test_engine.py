@@ -147,9 +147,9 @@ class DriftedCore:
     def __getattr__(self, name):
         return getattr(self.core, name)
 
-    def start(self, w, intercept):
+    def start(self, *begin):
         self.n_starts += 1
-        return self.core.start(w, intercept) or self.n_starts > 1
+        return self.core.start(*begin) or self.n_starts > 1
 
     def verify(self, *point):
         objective, penalty, dual_value = self.core.verify(*point)

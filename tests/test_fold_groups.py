@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 import blockgreedy as bg
+from blockgreedy.base.deadline import NEVER
 from blockgreedy.estimators import fold_groups
 from blockgreedy.solvers import fold_group
 from blockgreedy.solvers.fold_group import FoldGroup, may_group
@@ -110,7 +111,7 @@ def test_a_group_goes_back_to_an_alpha_and_knows_it_better(text, loss):
     held_out = np.arange(len(text.y)) % 2 == 0
     folds = [problem.with_sample_weight(mask.astype(float)) for mask in (held_out, ~held_out)]
     alphas = problem.alpha_max * np.geomspace(1, 0.02, 12)
-    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=np.inf)
+    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=NEVER)
     points = [group.to(i) for i in range(len(alphas))]
     for at in (5, 10, 2):
         found = group.again(at, points[at], 1e-2, 5e-7)
@@ -162,7 +163,7 @@ def test_copies_of_columns_get_no_weight(text):
     held_out = np.arange(len(text.y)) % 2 == 0
     folds = [problem.with_sample_weight(mask.astype(float)) for mask in (held_out, ~held_out)]
     alphas = problem.alpha_max * np.geomspace(1, 0.02, 20)
-    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=np.inf)
+    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=NEVER)
     points = [group.to(i) for i in range(len(alphas))][-1]
     for fold, point in zip(folds, points, strict=True):
         own = np.bincount(_original(point.features, 2500, 400))

@@ -73,7 +73,7 @@ bool ThreadTeam::poll() {
       if (poll_()) stop_.store(true, std::memory_order_relaxed);
     }
   }
-  return stopped();
+  return stopped() || is_late();
 }
 
 bool ThreadTeam::claim_and_execute(int executor) {

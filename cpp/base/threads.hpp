@@ -10,10 +10,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <thread>
 #include <vector>
 
 namespace blockgreedy {
+
+double seconds_now();
 
 // Jobs that touch fewer nonzeros than this are not shared: waking a thread would take longer.
 inline constexpr std::int64_t min_parallel_work = 30000;
@@ -27,10 +30,35 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   int size() const { return n_threads_; }
-  void clear_stop() { stop_.store(false, std::memory_order_relaxed); }
-  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+  // What comes now was not asked to stop, and has so many seconds.
+  void begin(double seconds = std::numeric_limits<double>::infinity()) {
+    stop_.store(false, std::memory_order_relaxed);
+    deadline_ = seconds_now() + seconds;
+  }
+  bool stopped() const { return stop_.load(std::memory_order_relaxed); }  // Ctrl-C: parts are left out
+  bool is_late() const { return !has_time_for(0); }
+  bool has_time_for(double seconds) const {
+    return deadline_ == std::numeric_limits<double>::infinity() || seconds_now() + seconds < deadline_;
+  }
 
-  // Asks the interrupt hook if 50 ms have passed; true once a stop was asked for.
+  // While one of these lives, only a part of the time left counts: for what must not take all of it.
+  class PartOfTime {
+   public:
+    PartOfTime(ThreadTeam& team, double share) : team_(team), deadline_(team.deadline_) {
+      if (deadline_ < std::numeric_limits<double>::infinity())
+        team_.deadline_ = seconds_now() + share * (deadline_ - seconds_now());
+    }
+    ~PartOfTime() { team_.deadline_ = deadline_; }
+    PartOfTime(const PartOfTime&) = delete;
+    PartOfTime& operator=(const PartOfTime&) = delete;
+
+   private:
+    ThreadTeam& team_;
+    double deadline_;
+  };
+
+  // Whether to end soon, because a stop was asked for (the interrupt hook is asked if 50 ms have passed) or because
+  // time is up. Every loop that can take longer than a pass over the data asks this, and leaves a whole result.
   bool poll();
 
   // Calls f(part, executor) for every part in 0..n_parts-1; executor is in 0..size()-1 and is never shared
@@ -91,6 +119,7 @@ class ThreadTeam {
   const int owner_process_;
   std::function<bool()> poll_;
   double next_poll_ = 0;
+  double deadline_ = std::numeric_limits<double>::infinity();  // written while no job runs
   std::vector<std::thread> workers_;
   std::atomic<bool> stop_{false};
 
@@ -104,7 +133,5 @@ class ThreadTeam {
   std::atomic<void*> context_{nullptr};
   std::atomic<bool> stoppable_{true};
 };
-
-double seconds_now();
 
 }  // namespace blockgreedy

@@ -20,7 +20,7 @@ class PyBlockGreedy {
   PyBlockGreedy(nb::object problem, Vector<std::int32_t> block_of, std::int64_t n_blocks,
                 std::int64_t blocks_per_iter, std::int64_t per_block, int update, int greedy_rule, int scan,
                 bool atomic, double inner_tol, std::int64_t max_sweeps, std::uint64_t seed, double step_scale,
-                bool asynchronous, std::optional<ConstantRange> constants)
+                bool asynchronous, std::optional<ConstantRange> constants, double seconds)
       : problem_object_(problem), problem_(nb::cast<PyProblem&>(problem)), block_of_(block_of) {
     check_size("block_of", block_of.size(), problem_.matrix.n_cols());
     if (n_blocks < 1 || blocks_per_iter < 1 || blocks_per_iter > n_blocks || per_block < 1) {
@@ -52,13 +52,15 @@ class PyBlockGreedy {
     InterceptRange range;
     if (constants) std::tie(range.low, range.high, range.only_class) = *constants;
     range.is_of_targets = !constants;
+    problem_.team.begin(seconds);
     nb::gil_scoped_release release;
     solver_ = make_block_greedy(problem_.matrix.view, problem_.core, options, range, block_of_.data(), problem_.team);
   }
 
-  // (iterations done, interrupted by Ctrl-C)
-  std::pair<std::int64_t, bool> run(std::int64_t n_iter, double max_seconds) {
-    problem_.team.clear_stop();
+  // (iterations done, interrupted by Ctrl-C). max_seconds: no iteration begins after that; seconds, here and below:
+  // when to hurry to an end, inside of an iteration too.
+  std::pair<std::int64_t, bool> run(std::int64_t n_iter, double max_seconds, double seconds) {
+    problem_.team.begin(seconds);
     BlockGreedy& current = solver();
     std::int64_t done = 0;
     {
@@ -68,13 +70,15 @@ class PyBlockGreedy {
     const bool interrupted = problem_.hook.take();
     return {done, interrupted};
   }
-  void set_weights(Vector<double> w, double intercept) {
+  void set_weights(Vector<double> w, double intercept, double seconds) {
     check_size("w", w.size(), problem_.matrix.n_cols());
+    problem_.team.begin(seconds);
     BlockGreedy& current = solver();
     nb::gil_scoped_release release;
     current.set_weights(w.data(), intercept);
   }
-  void set_sparse_weights(Vector<std::int64_t> features, Vector<double> values, double intercept) {
+  void set_sparse_weights(Vector<std::int64_t> features, Vector<double> values, double intercept, double seconds) {
+    problem_.team.begin(seconds);
     check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
     for (std::size_t k = 0; k < features.size(); ++k) check_feature(features.data()[k]);
     BlockGreedy& current = solver();
@@ -90,7 +94,8 @@ class PyBlockGreedy {
                            give_away(std::move(found.accepted_counts)), give_away(std::move(found.steps)),
                            give_away(std::move(found.gains)));
   }
-  void fit_intercept() {
+  void fit_intercept(double seconds) {
+    problem_.team.begin(seconds);
     BlockGreedy& current = solver();
     nb::gil_scoped_release release;
     current.fit_intercept();
@@ -101,13 +106,15 @@ class PyBlockGreedy {
     solver_.reset();
     return give_away(std::move(w));
   }
-  void update_with(const std::vector<std::int32_t>& features) {
+  void update_with(const std::vector<std::int32_t>& features, double seconds) {
+    problem_.team.begin(seconds);
     for (std::int32_t j : features) check_feature(j);
     BlockGreedy& current = solver();
     nb::gil_scoped_release release;
     current.update_with(features);
   }
-  void move_to(const std::vector<std::int32_t>& features, Vector<double> targets) {
+  void move_to(const std::vector<std::int32_t>& features, Vector<double> targets, double seconds) {
+    problem_.team.begin(seconds);
     check_size("targets", targets.size(), static_cast<std::int64_t>(features.size()));
     for (std::int32_t j : features) check_feature(j);
     BlockGreedy& current = solver();
@@ -144,18 +151,19 @@ class PyBlockGreedy {
 void bind_block_greedy(nb::module_& m) {
   nb::class_<PyBlockGreedy>(m, "BlockGreedy", "Algorithm 1; see cpp/family/block_greedy.hpp.")
       .def(nb::init<nb::object, Vector<std::int32_t>, std::int64_t, std::int64_t, std::int64_t, int, int, int, bool,
-                    double, std::int64_t, std::uint64_t, double, bool, std::optional<ConstantRange>>(),
+                    double, std::int64_t, std::uint64_t, double, bool, std::optional<ConstantRange>, double>(),
            "problem"_a, "block_of"_a, "n_blocks"_a, "blocks_per_iter"_a, "per_block"_a, "update"_a, "greedy_rule"_a,
            "scan"_a, "atomic"_a, "inner_tol"_a, "max_sweeps"_a, "seed"_a, "step_scale"_a, "asynchronous"_a,
-           "constants"_a.none())
-      .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a)
-      .def("set_weights", &PyBlockGreedy::set_weights, "w"_a, "intercept"_a = 0.0)
-      .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a, "intercept"_a = 0.0)
-      .def("fit_intercept", &PyBlockGreedy::fit_intercept,
+           "constants"_a.none(), "seconds"_a = infinity)
+      .def("run", &PyBlockGreedy::run, "n_iter"_a, "max_seconds"_a, "seconds"_a = infinity)
+      .def("set_weights", &PyBlockGreedy::set_weights, "w"_a, "intercept"_a = 0.0, "seconds"_a = infinity)
+      .def("set_sparse_weights", &PyBlockGreedy::set_sparse_weights, "features"_a, "values"_a, "intercept"_a = 0.0,
+           "seconds"_a = infinity)
+      .def("fit_intercept", &PyBlockGreedy::fit_intercept, "seconds"_a = infinity,
            "Where weights have moved since; runs do so after every ⌈B/P⌉ iterations.")
       .def("release_weights", &PyBlockGreedy::release_weights, "Hands the weights over; the solver is done after it.")
-      .def("update_with", &PyBlockGreedy::update_with, "features"_a)
-      .def("move_to", &PyBlockGreedy::move_to, "features"_a, "targets"_a)
+      .def("update_with", &PyBlockGreedy::update_with, "features"_a, "seconds"_a = infinity)
+      .def("move_to", &PyBlockGreedy::move_to, "features"_a, "targets"_a, "seconds"_a = infinity)
       .def("objective", &PyBlockGreedy::current_objective)
       .def_prop_ro("coef",
                    [](nb::handle_t<PyBlockGreedy> self) {

@@ -50,7 +50,7 @@ class PyFoldPaths {
     if (has_returned_) throw std::runtime_error("the walk down the alphas has ended");
     if (!(coming <= alpha && alpha <= first().core.penalty.alpha))
       throw std::invalid_argument("alpha must only fall");
-    first().team.clear_stop();
+    first().team.begin();
     {
       nb::gil_scoped_release release;
       paths_->move_to(alpha, l2, coming);
@@ -64,7 +64,7 @@ class PyFoldPaths {
   // if interrupted by Ctrl-C.
   bool return_to(double alpha, double l2) {
     if (!has_moved_) throw std::runtime_error("move_to an alpha first");
-    first().team.clear_stop();
+    first().team.begin();
     {
       nb::gil_scoped_release release;
       paths_->return_to(alpha, l2);
@@ -74,10 +74,10 @@ class PyFoldPaths {
     return first().hook.take();
   }
 
-  // (the largest decrease, interrupted by Ctrl-C)
-  std::pair<double, bool> step(double share) {
+  // (the largest decrease, interrupted by Ctrl-C). seconds: when to hurry to an end.
+  std::pair<double, bool> step(double share, double seconds) {
     if (!has_moved_) throw std::runtime_error("move_to an alpha first");
-    first().team.clear_stop();
+    first().team.begin(seconds);
     double gained = 0;
     {
       nb::gil_scoped_release release;
@@ -113,7 +113,8 @@ void bind_folds(nb::module_& m) {
       .def("start", &PyFoldPaths::start, "fold"_a, "w"_a.noconvert(), "features"_a, "intercept"_a)
       .def("move_to", &PyFoldPaths::move_to, "alpha"_a, "l2"_a, "coming"_a)
       .def("return_to", &PyFoldPaths::return_to, "alpha"_a, "l2"_a)
-      .def("step", &PyFoldPaths::step, "share"_a, "(largest decrease as a part of f_null, interrupted by Ctrl-C)")
+      .def("step", &PyFoldPaths::step, "share"_a, "seconds"_a = infinity,
+           "(largest decrease as a part of f_null, interrupted by Ctrl-C)")
       .def("support",
            [](const PyFoldPaths& self, int fold) {
              std::vector<std::int32_t> features = self.fold(fold).support;

@@ -22,7 +22,7 @@ class PyProblem {
   // Runs f without the GIL; Ctrl-C during a pass is raised, since half a pass has no meaning.
   template <class F>
   auto pass(F&& f) {
-    team.clear_stop();
+    team.begin();
     auto result = [&] {
       nb::gil_scoped_release release;
       return f();

@@ -36,11 +36,11 @@ class PyWorkingSet {
     nb::gil_scoped_release release;
     solver_ = make_working_set(problem_.matrix.view, problem_.core, options, problem_.team);
   }
-  // True if interrupted by Ctrl-C; w is written to from here on.
-  bool start(Buffer<double> w, double intercept) {
+  // True if interrupted by Ctrl-C; w is written to from here on. seconds, here and below: when to hurry to an end.
+  bool start(Buffer<double> w, double intercept, double seconds) {
     check_size("w", w.size(), problem_.matrix.n_cols());
     w_ = w;
-    problem_.team.clear_stop();
+    problem_.team.begin(seconds);
     {
       nb::gil_scoped_release release;
       solver_->start(w_.data(), intercept);
@@ -49,7 +49,7 @@ class PyWorkingSet {
     return problem_.hook.take();
   }
   // Goes on to a lower alpha from where the solve stands. True if interrupted by Ctrl-C.
-  bool lower_alpha(double alpha, double l2) {
+  bool lower_alpha(double alpha, double l2, double seconds) {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
     Penalty& penalty = problem_.core.penalty;
     const Penalty before = penalty;
@@ -57,7 +57,7 @@ class PyWorkingSet {
     if (!(l2 <= before.l2 && (l2 > 0) == (before.l2 > 0))) throw std::invalid_argument("l2 must only fall, not to 0");
     penalty.alpha = alpha;
     penalty.l2 = l2;
-    problem_.team.clear_stop();
+    problem_.team.begin(seconds);
     {
       nb::gil_scoped_release release;
       solver_->alpha_fell(before);
@@ -66,9 +66,9 @@ class PyWorkingSet {
     return problem_.hook.take();
   }
   // (did anything improve, interrupted by Ctrl-C)
-  std::pair<bool, bool> step() {
+  std::pair<bool, bool> step(double seconds) {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
-    problem_.team.clear_stop();
+    problem_.team.begin(seconds);
     bool improved = false;
     {
       nb::gil_scoped_release release;
@@ -77,10 +77,11 @@ class PyWorkingSet {
     }
     return {improved, problem_.hook.take()};
   }
-  void certify() {
+  void certify(bool repairs, double seconds) {
     if (w_.data() == nullptr) throw std::runtime_error("start first");
+    problem_.team.begin(seconds);
     nb::gil_scoped_release release;
-    solver_->certify_anyway();
+    solver_->certify_anyway(repairs);
   }
   std::tuple<double, double, double> verify(Vector<std::int32_t> features, Vector<double> values, double intercept) {
     check_size("values", values.size(), static_cast<std::int64_t>(features.size()));
@@ -88,7 +89,7 @@ class PyWorkingSet {
       if (features.data()[k] < 0 || features.data()[k] >= problem_.matrix.n_cols())
         throw std::invalid_argument("feature out of range");
     }
-    problem_.team.clear_stop();
+    problem_.team.begin();
     nb::gil_scoped_release release;
     const Verdict verdict = solver_->verify(features.data(), values.data(), features.size(), intercept);
     return {verdict.objective, verdict.penalty, verdict.dual_value};
@@ -113,10 +114,10 @@ void bind_working_set(nb::module_& m) {
   binding
       .def(nb::init<nb::object, std::int64_t, std::optional<Vector<std::int32_t>>, double, double, double, double>(),
            "problem"_a, "n_blocks"_a, "block_of"_a.none(), "tol"_a, "f_null"_a, "floor"_a, "least_alpha"_a)
-      .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a)
-      .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a)
-      .def("step", &PyWorkingSet::step)
-      .def("certify", &PyWorkingSet::certify)
+      .def("start", &PyWorkingSet::start, "w"_a.noconvert(), "intercept"_a, "seconds"_a = infinity)
+      .def("lower_alpha", &PyWorkingSet::lower_alpha, "alpha"_a, "l2"_a, "seconds"_a = infinity)
+      .def("step", &PyWorkingSet::step, "seconds"_a = infinity)
+      .def("certify", &PyWorkingSet::certify, "repairs"_a = true, "seconds"_a = infinity)
       .def("verify", &PyWorkingSet::verify, "features"_a, "values"_a, "intercept"_a,
            "(objective, penalty, dual value) of these weights and the dual point, recomputed.")
       .def("release_dual", &PyWorkingSet::release_dual, "Hands the dual point over; certificates end with it.")

@@ -75,8 +75,8 @@ class Solver final : public BlockGreedy {
 
   void fit_intercept() override {
     if (!intercept_is_stale_) return;
-    intercept_is_stale_ = false;
     const double shift = intercept_.best_shift(state.Xw.data());
+    intercept_is_stale_ = team_.is_late();
     if (shift != 0) updates_.shift_intercept(shift);
   }
 

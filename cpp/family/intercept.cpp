@@ -86,6 +86,7 @@ double InterceptFit::best_shift(const double* predictions) const {
   if (range_.only_class != 0) return range_.only_class > 0 ? high : low;
   double b = std::min(std::max(0.0, low), high), previous = high - low;
   for (int step = 0; step < max_steps; ++step) {
+    if (step > 0 && team_->poll()) return 0;  // an unfinished search may lead to a worse place
     const Slopes now = slopes(predictions, b);
     if (!std::isfinite(now.first)) return 0;
     if (!(std::fabs(now.first) > rounding_ * now.size)) break;

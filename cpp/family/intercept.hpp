@@ -21,7 +21,8 @@ class InterceptFit {
   InterceptFit(const CoreProblem& problem, std::int64_t n_rows, const InterceptRange& range, ThreadTeam& team);
 
   // What to add to all predictions so that Σ ω_i loss(y_i, predictions_i) is least, to rounding: by Newton's method,
-  // with bisection where that would leave the range or slows down. 0 if the predictions are not finite.
+  // with bisection where that would leave the range or slows down. 0 if the predictions are not finite, or time is
+  // up.
   double best_shift(const double* predictions) const;
 
  private:

@@ -314,7 +314,8 @@ class Scan {
         if (rank + 4 < n_selected) prefetch_entries(selected[rank + 4]);
         scan_block(rank, selected[rank]);
         if (block_nonzeros_.empty() || n_selected == 1) continue;
-        if (team_.poll()) return;
+        team_.poll();
+        if (team_.stopped()) return;  // what is scanned in part is not used
       }
       return;
     }

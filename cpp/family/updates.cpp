@@ -11,14 +11,32 @@ namespace {
 
 constexpr int max_line_steps = 100;
 
+// The clock is read once in so many nonzeros.
+constexpr std::int64_t work_between_looks = 1 << 14;
+
+// Whether there is no time left, asked after each piece of work.
+class Late {
+ public:
+  Late(const ThreadTeam& team, std::int64_t work) : team_(team), work_(work) {}
+  bool operator()() {
+    if ((since_ += work_) < work_between_looks) return false;
+    since_ = 0;
+    return team_.is_late();
+  }
+
+ private:
+  const ThreadTeam& team_;
+  std::int64_t work_, since_ = 0;
+};
+
 // Cyclic descent that stops when a sweep's largest change is a small part of the first sweep's.
 template <class OneSweep>
-void sweep_until_settled(const BlockGreedyOptions& options, OneSweep one_sweep) {
+void sweep_until_settled(const BlockGreedyOptions& options, Late is_late, OneSweep one_sweep) {
   double first = 0;
   for (std::int64_t count = 0; count < options.max_sweeps; ++count) {
     const double largest = one_sweep();
     if (count == 0) first = largest;
-    if (!(largest > options.inner_tol * first)) return;
+    if (!(largest > options.inner_tol * first) || is_late()) return;
   }
 }
 
@@ -238,6 +256,7 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
   const double w = state_.weight(j);
   const double first_step = std::fabs(proposal.target - w);
   double z = proposal.target;
+  Late is_late(team_, n);
   for (int count = 1; count < max_line_steps; ++count) {
     const double moved = z - w;
     for (k = 0; k < n; ++k) t[k] = start[k] + moved * x[k];
@@ -245,7 +264,7 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
     const double next = coordinate.prox(z, row_scale_ * column_dot(column, 0, d), proposal.curvature);
     const double change = std::fabs(next - z);
     z = next;
-    if (!(change > options_.inner_tol * first_step)) break;
+    if (!(change > options_.inner_tol * first_step) || is_late()) break;
   }
   return z;
 }
@@ -253,7 +272,7 @@ double Updates<View>::refined_target(const Proposal& proposal, double* buffer) c
 // Cyclic 1-D steps on the shared state. A step whose gain is lost in rounding is not taken.
 template <class View>
 void Updates<View>::sweep(std::vector<Proposal>& accepted) {
-  sweep_until_settled(options_, [&] {
+  sweep_until_settled(options_, Late(team_, count_nonzeros(accepted)), [&] {
     double largest = 0;
     for (Proposal& proposal : accepted) {
       const std::int64_t j = proposal.feature;
@@ -288,7 +307,7 @@ void Updates<View>::joint(std::vector<Proposal>& accepted) {
   std::stable_sort(accepted.begin(), accepted.end(),
                    [](const Proposal& a, const Proposal& b) { return a.score > b.score; });
   bool untouched = true;
-  sweep_until_settled(options_, [&] {
+  sweep_until_settled(options_, Late(team_, count_nonzeros(accepted)), [&] {
     double largest = 0;
     for (std::size_t s = 0; s < accepted.size(); ++s) {
       Proposal& proposal = accepted[s];

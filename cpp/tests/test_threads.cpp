@@ -110,9 +110,42 @@ TEST("after a stop only work that must be complete is begun") {
     CHECK_EQUAL(n_executed.load(), 0);
     team.for_all(10, count);
     CHECK_EQUAL(n_executed.load(), 10);
-    team.clear_stop();
+    team.begin();
     CHECK(!team.stopped());
   }
+}
+
+TEST("time that is up is heard by those who ask, and leaves no work half done") {
+  for (const int n_threads : team_sizes) {
+    ThreadTeam team(n_threads);
+    CHECK(!team.poll());
+    CHECK(team.has_time_for(1e300));
+    team.begin(1000.0);
+    CHECK(!team.poll());
+    CHECK(!team.has_time_for(2000.0));
+    team.begin(0.0);
+    CHECK(team.poll());
+    CHECK(!team.stopped());
+    std::atomic<int> n_executed{0};
+    team.for_each(10, [&](std::int64_t, int) { n_executed.fetch_add(1); });
+    CHECK_EQUAL(n_executed.load(), 10);
+    team.begin();
+    CHECK(!team.is_late());
+  }
+}
+
+TEST("a part of the time is counted from now, and of no limit there is none") {
+  ThreadTeam team(1);
+  team.begin(1000.0);
+  {
+    const ThreadTeam::PartOfTime part(team, 0.25);
+    CHECK(team.has_time_for(200.0));
+    CHECK(!team.has_time_for(300.0));
+  }
+  CHECK(team.has_time_for(900.0));
+  team.begin();
+  const ThreadTeam::PartOfTime part(team, 0.25);
+  CHECK(team.has_time_for(1e300));
 }
 
 TEST("less than one thread means one") {

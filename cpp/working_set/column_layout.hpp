@@ -56,6 +56,7 @@ class ColumnLayout {
         is_quadratic_(problem.loss.traits().is_quadratic),
         rows_(rows),
         subproblem_(subproblem),
+        team_(team),
         scaled_columns_(view, team),
         products_(Tuning::Products::bytes_per_nonzero * view.n_nonzeros(), view.n_rows, team) {}
 
@@ -166,6 +167,10 @@ class ColumnLayout {
     const bool sparse = T::sparse_share * work < m * view_.n_rows && work < INT32_MAX &&
                         T::min_nonzeros_per_row * view_.n_rows < view_.n_nonzeros();
     if (!sparse || m > products_.max_columns() || m * m > T::max_products_per_nonzero * work) return false;
+    const std::int64_t n_new = std::max<std::int64_t>(m - products_.size(), 0);
+    if (m > 0 && !team_.has_time_for(1e-9 * static_cast<double>(work) * static_cast<double>(work / m * n_new) /
+                                     static_cast<double>(view_.n_rows)))
+      return false;
     products_.keep(features, work, ColumnReader{view_, rows_.root_curvature.data()});
     subproblem_.use_products(products_);
     return true;
@@ -177,6 +182,7 @@ class ColumnLayout {
   const bool is_quadratic_;
   RowState& rows_;
   Subproblem& subproblem_;
+  ThreadTeam& team_;
   ScaledColumns<View> scaled_columns_;
   KeptProducts products_;
   std::vector<float> ones_;  // the intercept's column

@@ -61,14 +61,15 @@ class DualPoint {
       if (has_equalities && !move_to_equalities(point, where.root, unpenalised)) return false;
       find_broken(point, where, round == 0);
       keep_if_better(point, where, round == 0 && has_all_products());
-      if (round == n_repairs || broken_.empty() || value_ >= where.sufficient || value_ < where.hopeful)
+      if (round == n_repairs || team_.poll() || broken_.empty() || value_ >= where.sufficient ||
+          value_ < where.hopeful)
         return !has_equalities;
       std::erase_if(broken_, [&](const Broken& entry) {
         return std::fabs(entry.product) <= problem_.penalty.at(entry.feature).l1 * (1 + where.harmless);
       });
       if (static_cast<std::int64_t>(broken_.size()) > T::max_broken + where.n_support / T::support_per_broken)
         return !has_equalities;
-      for (int sweep = 0; sweep < T::sweeps_per_repair; ++sweep) {
+      for (int sweep = 0; sweep < T::sweeps_per_repair && !team_.poll(); ++sweep) {
         for (Broken& entry : broken_) project(point, entry, where.root);
       }
       dual_rows_.into_domain(point);
@@ -279,7 +280,7 @@ class DualPoint {
   bool move_to_equalities(std::vector<double>& point, const std::vector<float>& root,
                           const std::vector<std::int32_t>& unpenalised) {
     std::vector<float> free = root;  // but 0 in rows at an end of their domain
-    for (int round = 0; round < T::domain_rounds; ++round) {
+    for (int round = 0; round < T::domain_rounds && !team_.poll(); ++round) {
       project_equalities(point, free, unpenalised);
       const double n_moved = dual_rows_.into_domain(point, [&](std::int64_t i) { free[i] = 0; });
       // what is left of a sum is missing from the proof, however little it is
@@ -293,14 +294,15 @@ class DualPoint {
   void project_equalities(std::vector<double>& point, const std::vector<float>& root,
                           const std::vector<std::int32_t>& unpenalised) {
     if (unpenalised.size() > T::max_joint_equalities) {
-      for (int round = 0; round < T::single_rounds && !keeps_equalities(point, unpenalised); ++round) {
+      for (int round = 0; round < T::single_rounds && !team_.poll() && !keeps_equalities(point, unpenalised);
+           ++round) {
         for (std::int32_t feature : unpenalised) project_to_zero(point, feature, root);
         if (problem_.fit_intercept) project_jointly(point, root, {-1});
       }
       return;
     }
     std::vector<std::int32_t> together;
-    for (int round = 0; round < T::joint_rounds; ++round) {
+    for (int round = 0; round < T::joint_rounds && !team_.poll(); ++round) {
       if (round > 0 && keeps_equalities(point, unpenalised, T::equality_goal)) break;
       together.clear();
       if (problem_.fit_intercept) together.push_back(-1);
@@ -312,7 +314,7 @@ class DualPoint {
     }
   }
 
-  // θ −= D Aᵀ (A D Aᵀ)⁻¹ A θ, with D the curvatures and A these columns (-1: ones).
+  // θ −= D Aᵀ (A D Aᵀ)⁻¹ A θ, with D the curvatures and A these columns (-1: ones). Not at all if time is up.
   void project_jointly(std::vector<double>& point, const std::vector<float>& root,
                        const std::vector<std::int32_t>& features) {
     const std::size_t k = features.size();
@@ -327,6 +329,7 @@ class DualPoint {
     };
     std::vector<double> matrix(k * k), sums(k), spread(k > 1 ? point.size() : 0);
     for (std::size_t a = 0; a < k; ++a) {
+      if (a > 0 && team_.poll()) return;  // each takes as long as a pass over those before it
       double own = 0;
       visit(features[a], [&](std::int32_t i, double x) {
         sums[a] += x * point[i];

@@ -25,7 +25,7 @@ template <class View>
 class LineSearch {
  public:
   LineSearch(const View& view, RowState& rows, Iterate& iterate, ThreadTeam& team)
-      : view_(view), rows_(rows), iterate_(iterate), combination_(view, team) {}
+      : view_(view), rows_(rows), iterate_(iterate), team_(team), combination_(view, team) {}
 
   // Computes the direction in rows, in float64 and from the original columns. Returns the linear part of the
   // predicted change; unless that is negative there is no direction.
@@ -60,14 +60,14 @@ class LineSearch {
     double size = 1, trial = objective_at(columns, size);
     if (is_rounding && !(trial <= before + T::rounding_increase * before)) return {};
     for (int k = 0; !is_rounding && !(trial <= before + T::armijo * size * linear); ++k) {
-      if (k == T::max_halvings) return {};
+      if (k == T::max_halvings || (k >= T::max_late_halvings && team_.poll())) return {};
       rows_.remember_secants(size);
       size *= 0.5;
       trial = objective_at(columns, size);
     }
     accept(columns, size, std::min(trial, before), false);
     const LineSearchResult result{true, size, before - iterate_.objective};
-    if (size == 1 && !is_rounding) extend(columns, result.decrease);
+    if (size == 1 && !is_rounding && !team_.poll()) extend(columns, result.decrease);
     return result;
   }
 
@@ -126,7 +126,7 @@ class LineSearch {
     using T = Tuning::Search;
     const double longest = continue_direction(columns);
     double size = 0, evaluated = 0, reached = iterate_.objective;
-    for (int k = 0; k < T::max_extensions; ++k) {
+    for (int k = 0; k < T::max_extensions && (k == 0 || !team_.poll()); ++k) {
       double slope = rows_.slope(size > 0), ridge = 0;
       const double curvature = rows_.curvature(size > 0);
       for (const SubproblemColumn& column : columns) {
@@ -172,6 +172,7 @@ class LineSearch {
   View view_;
   RowState& rows_;
   Iterate& iterate_;
+  ThreadTeam& team_;
   ColumnCombination<View> combination_;
   std::vector<Term> terms_;
   double trial_penalty_ = 0;

@@ -107,7 +107,8 @@ bool Subproblem::use_cholesky_factor(double passes, bool keep, const Gram::Reade
   for (std::size_t k = 0; k < columns.size(); ++k) features[k] = columns[k].feature;
   const double per_entry = m * n_rows_ > T::cached_entries ? T::uncached_ns : T::cached_ns;
   const double saved = passes * per_entry * static_cast<double>(m * (n_rows_ - m / 2));
-  if (gram_.plan(features, n_rows_, keep) > saved) return false;
+  const double cost = gram_.plan(features, n_rows_, keep);
+  if (cost > saved || !team_.has_time_for(1e-9 * cost)) return false;
   factor_.resize(m * (m + 1) / 2);
   gram_.factor(read, factor_.data());
   z_ = factor_.data();

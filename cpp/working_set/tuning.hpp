@@ -228,13 +228,15 @@ struct Tuning {
     // take as many iterations as the solution so far, at least 10.
     static constexpr double polish_share = 0.25, finest_polish = 1e-7;
     static constexpr std::int64_t min_polish_iterations = 10;
+    // A sweep that brings less than this part of what the subproblem promises moves nothing.
+    static constexpr double rounding = 1e-16;
   };
 
   // line_search.hpp
   struct Search {
     // Armijo's condition with this slope factor; at most 40 halvings.
     static constexpr double armijo = 0.01;
-    static constexpr int max_halvings = 40;
+    static constexpr int max_halvings = 40, max_late_halvings = 8;  // when time is up
     // Below 1e-11 of the objective a decrease is lost in its rounding: full steps are then taken if the objective
     // stays within 4e-15, at most 20 in a row.
     static constexpr double rounding_decrease = 1e-11, rounding_increase = 4e-15;
@@ -295,6 +297,8 @@ struct Tuning {
     // for are left to it: half of the support breaks its constraints by a little at any time.
     static constexpr double harmless_share = 0.5;
     static constexpr std::int64_t max_broken = 1000, support_per_broken = 8;
+    // A look for a proof between steps takes at most this part of the time that is left.
+    static constexpr double share_of_time = 0.25;
     // Scaling leaves a bit for its own rounding.
     static constexpr double scale_margin = 1e-15;
     // Equalities (intercept, unpenalised columns) hold to a tenth of what certificate.py allows; projections aim at

@@ -63,7 +63,7 @@ class Solver final : public WorkingSet {
     clock.next(Phase::certificate);
     dual_point_.reset();
     out_of_range = candidates_.out_of_range;
-    if (!out_of_range) certify();
+    if (!out_of_range && !team_.poll()) certify();
   }
 
   void alpha_fell(const Penalty& before) override {
@@ -83,7 +83,7 @@ class Solver final : public WorkingSet {
     line_search_.begin_alpha();
     clock.next(Phase::certificate);
     dual_point_.reset();
-    certify(Tuning::Proof::carried_over_share);
+    if (!team_.poll()) certify(Tuning::Proof::carried_over_share);
   }
 
   // One outer iteration: scan → select → copy → solve → line search → certify, as in ARCHITECTURE.md.
@@ -98,15 +98,18 @@ class Solver final : public WorkingSet {
     clock.next(Phase::sweeps);
     const double predicted = solve_subproblem(clock);
     pacing_.plan_proof(predicted, enough);
-    if (pacing_.polishes() && !truncated_) polish(clock);
+    if (pacing_.polishes() && !truncated_) polish(clock, predicted);
     if (team_.stopped()) return true;  // Ctrl-C: the weights are still those of the last iteration
+    if (team_.is_late()) pacing_.skip_proof();
     clock.next(Phase::rows);
     const double before = objective;
-    if (!search_line() && (line_search_.at_rounding() || !search_line_after_sweeps())) return false;
+    if (!search_line() && (line_search_.at_rounding() || team_.is_late() || !search_line_after_sweeps()))
+      return team_.is_late();  // then nobody knows what another step would bring
     nonzeros_touched = candidates_.nonzeros_touched + subproblem_.nonzeros_touched;
     n_cg = subproblem_.cg_iterations;
     scan_is_stale_ = true;
     ++n_iter;
+    if (team_.is_late()) return true;  // whoever takes the result looks for a proof
     const bool unplanned = pacing_.tries_unplanned_proof(before - objective, enough);
     clock.next(Phase::certificate);
     if (pacing_.attempts_proof()) {
@@ -119,7 +122,7 @@ class Solver final : public WorkingSet {
         return true;
       }
     }
-    if (unplanned) certify_anyway();
+    if (unplanned) certify_anyway(true);
     clock.next(Phase::gradients);
     scan();
     clock.next(Phase::certificate);
@@ -127,9 +130,10 @@ class Solver final : public WorkingSet {
     return true;
   }
 
-  void certify_anyway() override {
+  void certify_anyway(bool repairs) override {
     rows_.rows().copy(rows_.theta, rows_.trial_theta);
-    if (!dual_point_.try_point(rows_.trial_theta, Tuning::Proof::n_repairs, here())) scan_is_stale_ = true;
+    if (!dual_point_.try_point(rows_.trial_theta, repairs ? Tuning::Proof::n_repairs : 0, here()))
+      scan_is_stale_ = true;
   }
 
   const std::vector<double>& predictions() const override { return rows_.predictions; }
@@ -259,7 +263,7 @@ class Solver final : public WorkingSet {
     if (is_tiled()) return sweep_tiles();
     double total = 0;
     if (truncated_) {
-      for (int k = 0; k < T::truncated_sweeps && !team_.poll(); ++k) total += subproblem_.sweep(k > 0);
+      for (int k = 0; k == 0 || (k < T::truncated_sweeps && !team_.poll()); ++k) total += subproblem_.sweep(k > 0);
       return total;
     }
     const double negligible = pacing_.negligible_decrease(enough);
@@ -272,14 +276,14 @@ class Solver final : public WorkingSet {
     double last = 0;
     for (int cycle = 0; cycle < pacing_.cycles() || subproblem_.nonzeros_touched - touched_before < least_work;
          ++cycle) {
-      if (team_.poll()) break;
+      if (cycle > 0 && team_.poll()) break;  // what is there after one sweep is worth a step
       clock.next(Phase::sweeps);
-      double gained = subproblem_.sweep(false);
-      if (is_quadratic_) gained += subproblem_.sweep(true);
-      clock.next(Phase::conjugate_gradients);
-      const double solved =
-          subproblem_.solve_on_support(pacing_.cg_iterations(is_short()), cg_stop, infinity, negligible);
-      last = gained + solved;
+      last = subproblem_.sweep(false);
+      if (!team_.poll()) {
+        if (is_quadratic_) last += subproblem_.sweep(true);
+        clock.next(Phase::conjugate_gradients);
+        last += subproblem_.solve_on_support(pacing_.cg_iterations(is_short()), cg_stop, infinity, negligible);
+      }
       total += last;
       if (last <= std::max(cycle_stop * total, negligible)) break;
     }
@@ -297,7 +301,7 @@ class Solver final : public WorkingSet {
     const double negligible = is_all ? 0.0 : pacing_.negligible_decrease(enough);
     double total = 0, gained = 0;
     int k = 0;
-    for (bool done = false; !done && k < T::max_sweeps && !team_.poll(); ++k) {
+    for (bool done = false; !done && k < T::max_sweeps && (k == 0 || !team_.poll()); ++k) {
       gained = subproblem_.sweep(k % T::full_period != 0);
       total += gained;
       done = k > 0 && (gained <= std::max(stop * total, negligible) ||
@@ -322,8 +326,9 @@ class Solver final : public WorkingSet {
     return size;
   }
 
-  // Solves the subproblem until its dual point keeps the constraints well enough for a proof.
-  void polish(Clock& clock) {
+  // Solves the subproblem until its dual point keeps the constraints well enough for a proof. predicted: the decrease
+  // that it promises so far.
+  void polish(Clock& clock, double predicted) {
     using T = Tuning::Pacing;
     const double size = size_of_points();
     const double accuracy =  // `enough` may be 0 as well
@@ -338,15 +343,19 @@ class Solver final : public WorkingSet {
     }
     const std::int64_t until =
         subproblem_.cg_iterations + pacing_.max_polish_iterations(subproblem_.cg_iterations - n_cg);
-    while (!team_.poll()) {
-      const auto left = static_cast<int>(until - subproblem_.cg_iterations);
+    // Sweeps may find decreases of rounding for ever: a round without an iteration counts as one.
+    for (std::int64_t n_idle = 0; !team_.poll();) {
+      const auto left = static_cast<int>(until - subproblem_.cg_iterations - n_idle);
       if (left <= 0) break;
       const auto before = subproblem_.cg_iterations;
       clock.next(Phase::conjugate_gradients);
       subproblem_.solve_on_support(left, infinity, accuracy);
       clock.next(Phase::sweeps);
       if (subproblem_.largest_violation_at_zero() <= accuracy) break;
-      if (!(subproblem_.sweep(false) > 0) && subproblem_.cg_iterations == before) break;  // nothing moves any more
+      const bool moves = subproblem_.sweep(false) > T::rounding * predicted;
+      if (subproblem_.cg_iterations > before) continue;
+      if (!moves) break;
+      ++n_idle;
     }
   }
 
@@ -402,6 +411,7 @@ class Solver final : public WorkingSet {
     for (const ScannedColumn& entry : scan_.proposals) count_in(entry);
     const double loss_by_scaling = size * scan_.largest_violation / (1 + scan_.largest_violation);
     if (!(std::fabs(complementarity) + loss_by_scaling <= share * enough)) return;
+    const ThreadTeam::PartOfTime part(team_, Tuning::Proof::share_of_time);
     rows_.rows().copy(rows_.theta, rows_.trial_theta);
     if (!dual_point_.try_point(rows_.trial_theta, 0, here())) scan_is_stale_ = true;
   }

@@ -49,7 +49,7 @@ class WorkingSet : public Iterate {
   // One outer iteration; false if no step lowers the objective any more.
   virtual bool step() = 0;
   // A dual point for where the solve stands now, however loose.
-  virtual void certify_anyway() = 0;
+  virtual void certify_anyway(bool repairs) = 0;
   // Evaluates these weights (all others are 0) and the dual point with nothing that iterations have added up on their
   // way.
   virtual Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double intercept) = 0;

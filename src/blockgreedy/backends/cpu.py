@@ -34,8 +34,10 @@ def fold_paths(problems: Sequence[CoreProblem], f_null: Sequence[float]) -> _cor
     return _core.FoldPaths([problem.core for problem in problems], list(f_null))
 
 
-def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOptions) -> _core.BlockGreedy:
-    """Algorithm 1."""
+def block_greedy(
+    problem: CoreProblem, partition: Partition, options: FamilyOptions, seconds: float = float("inf")
+) -> _core.BlockGreedy:
+    """Algorithm 1. ``seconds``: how long its first intercept may take."""
     return _core.BlockGreedy(
         problem.core,
         partition.block_of,
@@ -52,4 +54,5 @@ def block_greedy(problem: CoreProblem, partition: Partition, options: FamilyOpti
         options.step_scale,
         options.asynchronous,
         problem.constants(),
+        seconds,
     )

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.base.names import Status
-from blockgreedy.base.validate import number
+from blockgreedy.base.validate import check_limits, number
 from blockgreedy.estimators.progress import Progress
+from blockgreedy.problem.null_model import null_so_far
 from blockgreedy.problem.problem import Problem
 from blockgreedy.problem.rounding import round_weights
 from blockgreedy.solvers.polish import is_small, polished
@@ -24,6 +26,7 @@ Array = NDArray[np.float64]
 Callback = Callable[[Record], bool | None]
 
 
+_LEAST_SECONDS = 1e-9  # when time is up, the other problems get their null model
 _FINE = 1e-10  # finds the right features almost always; polish does the rest
 
 
@@ -46,7 +49,7 @@ class Outcome:
 
     def weights(self) -> tuple[Array, Array]:
         """(coefficients, intercepts), a row for each problem; the null model's where the solve did not begin."""
-        nulls = [problem.null_model for problem in self.problems[len(self.solutions) :]]
+        nulls = [null_so_far(problem) for problem in self.problems[len(self.solutions) :]]
         n_features = self.problems[0].n_features
         coefs = [s.coef for s in self.solutions] + [null.full_coef(n_features) for null in nulls]
         intercepts = [s.intercept for s in self.solutions] + [null.intercept for null in nulls]
@@ -66,7 +69,7 @@ class Outcome:
         for problem, solution in zip(self.problems, self.solutions, strict=False):
             coef, intercept, objective = round_weights(problem, solution.coef, solution.intercept, dtype)
             gap = max(objective - (solution.objective - solution.gap), 0.0)
-            null = problem.null_model
+            null = null_so_far(problem)
             # what has converged must stay so; what has not may lose as much again
             spare = 0.0 if solution.status == "converged" else 2 * solution.gap
             if gap > max(tol * null.objective, null.floor, spare):
@@ -94,9 +97,12 @@ def solve_all(
     verbose: bool,
     callback: Callback | None,
     tol: float,
+    max_seconds: float | None,
     **options: Any,
 ) -> Outcome:
-    """Until all are solved, Ctrl-C is pressed or the callback says so."""
+    """Until all are solved, Ctrl-C is pressed or the callback says so. ``max_seconds``: of all of them together."""
+    check_limits(tol, None, max_seconds)
+    deadline = Deadline(max_seconds)
     solutions: list[Solution] = []
     by_callback = False
     with Progress(title) if verbose else nullcontext() as progress:
@@ -115,10 +121,11 @@ def solve_all(
             watched = watch if progress is not None or callback is not None else None
             small = is_small(problem)
             asked = min(number("tol", tol), _FINE) if small else tol
-            solution = solve(problem, tol=asked, callback=watched, **start, **options)
+            left = None if max_seconds is None else max(deadline.seconds_left(), _LEAST_SECONDS)
+            solution = solve(problem, tol=asked, callback=watched, max_seconds=left, **start, **options)
             if small:
                 solution = _held_to(problem, solution, tol)
-                solution = polished(problem, solution) if solution.status == "converged" else solution
+                solution = polished(problem, solution, deadline) if solution.status == "converged" else solution
             solutions.append(solution)
             if solutions[-1].status == "interrupted":
                 break
@@ -130,7 +137,7 @@ def _held_to(problem: Problem, solution: Solution, tol: float) -> Solution:
     """The solution of a run that was asked for more than ``tol``, as one that was asked for that."""
     if solution.status in ("converged", "interrupted", "diverged"):
         return solution
-    null = problem.null_model
+    null = null_so_far(problem)
     is_enough = null.objective > 0 and solution.gap / null.objective <= tol
     status: Status = "converged" if is_enough else solution.status
     text = message(status, solution.gap, null.objective, tol, solution.n_iter)

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.estimators.folds import Advance, Effort, Fold, FoldPath
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.fold_group import MOST, FoldGroup, may_group
@@ -156,7 +157,7 @@ def _walk(
     left = math.inf if first.max_seconds is None else first.max_seconds - max(path.seconds for path in paths)
     group = FoldGroup(
         [*(path.problems[k] for path in paths), *whole.along_with(paths, k)], first.alphas, first.l1_ratio,
-        n_threads=n_threads, deadline=began + left,
+        n_threads=n_threads, deadline=Deadline(left, began),
     )  # fmt: skip
     if group.out_of_range:
         return False

@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.estimators.scoring import Score
+from blockgreedy.problem.null_model import null_so_far
 from blockgreedy.problem.passes import combine_some_columns, core_matrix
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.fold_engine import FoldEngine
@@ -200,7 +202,7 @@ class FoldPath:
         """Takes note of what became of each model; small data are held to more than was asked for."""
         for models in self.models:
             for problem, point in zip(self.problems, models, strict=True):
-                is_enough = point.gap <= tol * problem.null_model.objective
+                is_enough = point.gap <= tol * null_so_far(problem).objective
                 self.statuses.append("converged" if is_enough else point.status)
 
     def solve_again(self, at: Sequence[tuple[int, Effort]], advance: Advance) -> None:
@@ -261,7 +263,7 @@ class FoldPath:
         left = math.inf if self.max_seconds is None else self.max_seconds - self.seconds
         walk = Walk(
             problem, alphas, self.l1_ratio, make, tol=tol,
-            deadline=began + left, start=start, **self.limits,
+            deadline=Deadline(left, began), start=start, **self.limits,
         )  # fmt: skip
         engine = walk.engine
         for alpha in alphas:
@@ -269,7 +271,7 @@ class FoldPath:
             told = None
             if isinstance(engine, FoldEngine) and engine.scaling.is_identity and problem.offset is None:
                 told = engine.predictions
-            if see(point, told) or point.status in ("interrupted", "max_seconds"):
+            if see(point, told) or point.status in ("interrupted", "max_seconds") or walk.is_late:
                 break
         self.seconds += time.perf_counter() - began
         return not (isinstance(engine, FoldEngine) and engine.has_drifted())
@@ -282,5 +284,5 @@ class FoldPath:
             decision = predictions[self.fold.held_out, None]
         self.scores[i] = self.judge.score_of(decision, self.fold)
         self.nonzeros[i] = sum(len(model.values) for model in models)
-        scales = [problem.null_model.objective for problem in problems]
+        scales = [null_so_far(problem).objective for problem in problems]
         self.gaps[i] = sum(model.gap / scale for model, scale in zip(models, scales, strict=True) if scale > 0)

@@ -26,7 +26,8 @@ _COMMON = """
         Limit of Newton iterations (default: 1000; most fits take 5 to 30); in cross-validation of each model of a
         fold.
     max_seconds : float, optional
-        Limit in seconds (default: none); in cross-validation of the whole path of a fold.
+        Limit in seconds (default: none), of all classes or targets together; in cross-validation of the whole path of
+        a fold. A fit ends within twice this and half a second.
     n_threads : int, optional
         Default: all cores that the process may use, within the limits of joblib and threadpoolctl; -1: all of these,
         -2: all but one. Results do not depend on it.

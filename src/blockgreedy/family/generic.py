@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.base.names import UPDATES, FamilyMethod, NamedScale, OnDivergence, Status, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, may_call, one_of, seed_of, shown
@@ -22,10 +23,10 @@ from blockgreedy.family.selections import SELECTIONS, Select
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.family import FamilyEngine
-from blockgreedy.solvers.family_arguments import FamilyArguments, family_settings
+from blockgreedy.solvers.family_arguments import FamilyArguments, family_limits, family_settings
 from blockgreedy.solvers.recording import Recording
 from blockgreedy.solvers.risk import warn_of_risk
-from blockgreedy.solvers.run import Limits, Recorder, run_to_solution
+from blockgreedy.solvers.run import Recorder, run_to_solution
 from blockgreedy.solvers.solution import Solution
 from blockgreedy.solvers.start import given_start
 from blockgreedy.solvers.telemetry import Telemetry
@@ -179,19 +180,19 @@ def run(
     given, options = family_settings(problem, method, n_blocks, partition, seed, settings, threads)
     if rules == _rules(method, None, None, None, "add"):
         warn_of_risk(problem, given, options, threads, stacklevel=2)
-    last = 10_000 * options.check_every if max_iter is None else index(max_iter)
     began = time.perf_counter()
+    limits = family_limits(problem, options, max_iter, Deadline(max_seconds, began), threads)
     engine = GenericEngine(
         *(problem, given, options),
         rules=rules,
         recording=recording,
         tol=float(tol),
         n_threads=threads,
-        max_iter=last,
+        max_iter=limits.max_iter,
+        deadline=limits.deadline,
         start=start,
         stop_on_divergence=on_divergence == "stop",
     )
-    limits = Limits(last, began + (float("inf") if max_seconds is None else float(max_seconds)))
     recorder = Recorder(engine, None if trace_iters is None else index(trace_iters), trace_seconds, callback)
     solution = run_to_solution(problem, recorder, limits, tol=float(tol), began=began, partition=given)
     return replace(solution, step_scale=options.step_scale, telemetry=engine.telemetry)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.family.acceptances import Accept
 from blockgreedy.family.proposals import Array, Features, Proposals
 from blockgreedy.family.returned import checked_blocks, checked_features, checked_proposals, checked_steps
@@ -59,6 +60,7 @@ class Iterations:
         self.state = State(problem, partition, options, model, core)
         self.nonzeros_touched = self.critical_nonzeros = 0
         self.accepted: list[int] = []
+        self._deadline = NEVER
         self.seconds_aside = 0.0  # spent on the objective and the spectral radius of the telemetry
         self._place_of = np.zeros(problem.n_features, dtype=np.intp)
         self._placed: Features | None = None  # the features whose places it holds
@@ -75,17 +77,20 @@ class Iterations:
         self._core.set_sparse_weights(*weights)
         self.state.forget()
 
-    def fit_intercept(self) -> None:
-        self._core.fit_intercept()
+    def fit_intercept(self, seconds: float = float("inf")) -> None:
+        self._core.fit_intercept(seconds)
         self.state.forget()
 
-    def run(self, n_iter: int, max_seconds: float) -> tuple[int, bool]:
-        """Up to n_iter iterations, and whether Ctrl-C was pressed: rules only look, so it can come at any time."""
-        deadline, first = time.perf_counter() + max_seconds, self._core.n_iter
+    def run(self, n_iter: int, max_seconds: float, seconds: float = float("inf")) -> tuple[int, bool]:
+        """Up to n_iter iterations, and whether Ctrl-C was pressed: rules only look, so it can come at any time.
+
+        No iteration begins after ``max_seconds``; after ``seconds`` updates hurry to an end.
+        """
+        stretch, first, self._deadline = Deadline(max_seconds), self._core.n_iter, Deadline(seconds)
         try:
             while self._core.n_iter - first < n_iter:
                 self._iterate()
-                if time.perf_counter() >= deadline:
+                if stretch.has_passed():
                     break
         except KeyboardInterrupt:
             self.state.forget()
@@ -127,9 +132,9 @@ class Iterations:
     def _update(self, features: list[int], targets: Array | None) -> None:
         """By the core: it keeps predictions, derivatives and intercept current, and has the rules with a name."""
         if targets is None:
-            self._core.update_with(features)
+            self._core.update_with(features, self._deadline.seconds_left())
         else:
-            self._core.move_to(features, targets)
+            self._core.move_to(features, targets, self._deadline.seconds_left())
 
     def _places(self, features: Features) -> NDArray[np.intp]:
         """Of each feature its place among these."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.columns import as_dense
 from blockgreedy.problem.dual_repair import PRODUCT_ROUNDING, repaired_dual_points
 from blockgreedy.problem.penalties import without_far_bounds
@@ -31,6 +32,7 @@ FEASIBLE = 1e-12  # how far rounding may carry a dual point out of its constrain
 _SETTLED = 2e-15  # what projections aim at: the goal of the core's
 _MAX_UNPENALISED = 500  # unpenalised columns are handled as a dense array: up to so many of them
 _MAX_ENTRIES = 50_000_000  # and up to this size
+_AS_FAST = 10  # a product of matrices, beside the decompositions that Deadline counts in
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -236,12 +238,14 @@ def scaled_dual_point(
     passes: ColumnPasses,
     objective: float = np.inf,
     weights: tuple[NDArray[np.integer[Any]], Array] | None = None,
+    until: Deadline = NEVER,
 ) -> tuple[Array, float]:
     """The residual of a primal point, projected and scaled until feasible, and its dual value.
 
     Xw stands for all of its predictions, intercept and offset included, ``objective`` is what it is there. Where that
     fails it is θ = 0, which is always feasible and proves that the objective is at least the sum of the least losses.
-    With ``weights``, the features and values of the point, more is tried (dual_repair.py).
+    With ``weights``, the features and values of the point, more is tried (dual_repair.py). What takes longer than a
+    few passes is left out once time is up.
     """
     nothing = np.zeros(problem.n_samples), problem.lowest
     theta = problem.dual_at(Xw)
@@ -252,7 +256,7 @@ def scaled_dual_point(
     except TooManyUnpenalisedError:
         return nothing
     if free_features is not None:
-        projected = _project(problem, theta, Xw, free_features)
+        projected = _project(problem, theta, Xw, free_features, until)
         if projected is None:
             return nothing
         theta = projected
@@ -261,7 +265,7 @@ def scaled_dual_point(
     points: Iterable[Array] = [theta]
     if weights is not None and problem.alpha > 0 and problem.l2 == 0:
         features, values = weights
-        points = chain(points, repaired_dual_points(problem, theta, Xw, features, np.sign(values), passes))
+        points = chain(points, repaired_dual_points(problem, theta, Xw, features, np.sign(values), passes, until))
     for point in points:
         if free_features is not None and np.any(free_features.violated(point)):
             continue
@@ -292,8 +296,8 @@ def _scales(problem: Problem, theta: Array, needed: float) -> list[float]:
     return [min(limit, max(0.0, -float(np.sum(theta * y)) / norm))] if 0 < norm < np.inf else [feasible]
 
 
-def _project(problem: Problem, theta: Array, Xw: Array, free_features: Unpenalised) -> Array | None:
-    """θ moved onto the constraints of the unpenalised features, inside the loss's domain; None if that fails.
+def _project(problem: Problem, theta: Array, Xw: Array, free_features: Unpenalised, until: Deadline) -> Array | None:
+    """θ moved onto the constraints of the unpenalised features, inside the loss's domain; None if that fails in time.
 
     The move is weighted with the loss's curvature: it is a Newton step in those features, so it shrinks near the
     ends of the domain and seldom leaves it. Where the loss is flat that can leave too few rows to move; then these
@@ -303,7 +307,9 @@ def _project(problem: Problem, theta: Array, Xw: Array, free_features: Unpenalis
     for floor, max_steps in ((1e-12, 8), (1e-3, 30), (1.0, 30)):
         weights, moved, repeats = problem.weigh(np.maximum(curvature, floor * most)), theta, 0
         equalities = np.zeros(len(free_features.norms), dtype=np.bool_)
-        while repeats < 2:  # once more may be needed for rounding; after that it will not do
+        while (
+            repeats < 2 and not until.has_passed()
+        ):  # once more may be needed for rounding; after that it will not do
             broken = free_features.violated(moved)
             if not np.any(broken):
                 # what rounding allows is missing from the proof all the same
@@ -311,17 +317,19 @@ def _project(problem: Problem, theta: Array, Xw: Array, free_features: Unpenalis
                 if not np.any(open_):
                     return moved
                 columns = free_features.columns[:, equalities | open_]
-                settled = _nearest(problem, moved, weights, columns, max_steps)
+                settled = _nearest(problem, moved, weights, columns, max_steps, until)
                 return moved if np.any(free_features.violated(settled)) else settled
             repeats = 0 if np.any(broken & ~equalities) else repeats + 1
             equalities |= broken  # found broken, a constraint is an equality from here on
             if np.sum(equalities) >= problem.n_samples:  # only θ = 0 is left
                 return None
-            moved = _nearest(problem, moved, weights, free_features.columns[:, equalities], max_steps)
+            moved = _nearest(problem, moved, weights, free_features.columns[:, equalities], max_steps, until)
     return None
 
 
-def _nearest(problem: Problem, start: Array, weights: Array, columns: Array, max_steps: int) -> Array:
+def _nearest(
+    problem: Problem, start: Array, weights: Array, columns: Array, max_steps: int, until: Deadline
+) -> Array:
     """The θ of the domain with columnsᵀθ = 0 that minimises Σ(θ − start)²/(2·weights).
 
     θ(m) = start − weights·columns@m, clipped to the domain, for the multipliers m that maximise the concave dual,
@@ -341,13 +349,18 @@ def _nearest(problem: Problem, start: Array, weights: Array, columns: Array, max
     multipliers = np.zeros(columns.shape[1])
     theta, grad, value, free = at(multipliers)
     for _ in range(max_steps):
+        k = columns.shape[1]
+        if not until.has_time_for(columns.size * k / _AS_FAST + k**3):
+            break
         weighted = (weights * free)[:, None] * columns
         hessian = np.sum(weighted * columns, keepdims=True) if len(grad) == 1 else columns.T @ weighted
         step = np.linalg.pinv(hessian, hermitian=True) @ grad
         size, climb, norm = 1.0, float(step @ grad), float(np.linalg.norm(grad))
         if not (climb > 0 and norm > 1e-15 * _norm(theta)):
             break
-        for _ in range(10):
+        for attempt in range(10):
+            if attempt > 0 and until.has_passed():
+                return theta
             trial = at(multipliers + size * step)
             if trial[2] >= value + 1e-4 * size * climb or np.linalg.norm(trial[1]) <= 0.5 * norm:
                 break

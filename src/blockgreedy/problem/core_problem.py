@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy import _core
+from blockgreedy.base.threads import resolve_threads
+from blockgreedy.problem.certificate import NumpyPasses
 from blockgreedy.problem.null_model import ConstantRange
 from blockgreedy.problem.passes import column_products, core_matrix
 
 if TYPE_CHECKING:
+    from blockgreedy.problem.null_model import NullModel
     from blockgreedy.problem.problem import Problem
 
 
@@ -68,3 +71,12 @@ class CoreProblem:
         self, theta: NDArray[np.float64], scale: float, rounding: float = 0.0, most: float = np.inf
     ) -> float:
         return self.core.penalty_conjugate(np.ascontiguousarray(theta), scale, rounding, most)
+
+
+def alpha_at_null(problem: Problem, null: NullModel) -> float:
+    """The smallest alpha at which the null model is a solution, after it was fitted: that may rescale the columns."""
+    scaling = problem.scaling
+    inner = scaling.inner
+    # on the core: scipy would copy a float32 matrix to float64 for this product
+    passes = NumpyPasses(inner) if inner.design.is_tiled else CoreProblem(inner, resolve_threads(problem.n_threads))
+    return scaling.alpha_out(passes.alpha_needed(scaling.dual_in(null.dual), at_null=True))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from blockgreedy.problem.columns import dense_columns
 
 if TYPE_CHECKING:
+    from blockgreedy.base.deadline import Deadline
     from blockgreedy.problem.certificate import ColumnPasses
     from blockgreedy.problem.problem import Problem
 
@@ -29,9 +30,15 @@ _INSIDE = 1 - 1e-9  # of the threshold that a column is brought to
 
 
 def repaired_dual_points(
-    problem: Problem, theta: Array, Xw: Array, features: Features, signs: Array, passes: ColumnPasses
+    problem: Problem,
+    theta: Array,
+    Xw: Array,
+    features: Features,
+    signs: Array,
+    passes: ColumnPasses,
+    until: Deadline,
 ) -> Iterator[Array]:
-    """Points near θ that keep the constraints, or nearly; the caller scales and judges them.
+    """Points near θ that keep the constraints, or nearly; the caller scales and judges them. None when time is up.
 
     ``features`` and ``signs`` are those of the weights that θ belongs to: at a solution x_j·θ = −alpha·sign there.
     """
@@ -51,7 +58,9 @@ def repaired_dual_points(
                 or len(constrained) * problem.n_samples > _MOST_NUMBERS
             ):
                 return
-            system = _System(problem, Xw, constrained, equal)
+            if until.has_passed():
+                return
+            system = _System(problem, Xw, constrained, equal, until)
             # twice what the products will be counted with: scaling θ is dear where rows lie on the domain's boundary
             margin = 2 * PRODUCT_ROUNDING * system.norms * float(np.linalg.norm(point))
             limit = np.maximum(penalty.l1[constrained] - margin[: len(constrained)], 0.0)
@@ -72,8 +81,8 @@ def repaired_dual_points(
 class _System:
     """Columns whose products with θ are prescribed, and the intercept and unpenalised ones, whose are 0."""
 
-    def __init__(self, problem: Problem, Xw: Array, constrained: Features, equal: Features) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, Xw: Array, constrained: Features, equal: Features, until: Deadline) -> None:
+        self._problem, self._until = problem, until
         columns = dense_columns(problem.X, np.concatenate([constrained, equal]))
         if problem.fit_intercept:
             columns = np.column_stack([columns, np.ones(problem.n_samples)])
@@ -108,7 +117,7 @@ class _System:
             if error >= best_error:
                 break
             best, best_error = theta, error
-            if error == 0:
+            if error == 0 or not self._until.has_time_for(self._columns.size * self._columns.shape[1]):
                 break
             scaled = (roots * free)[:, None] * self._columns
             step = np.linalg.lstsq(scaled.T, missing, rcond=1e-13)[0] * roots * free

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.certificate import are_few
 from blockgreedy.problem.losses import FAR
 
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 CLOSE = 1e-7  # of a step of Newton's method, whose error is squared by the next
+UNFINISHED = "unfinished_null_model"  # where a problem keeps that which a run had no time for
 ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
 
 
@@ -51,7 +53,7 @@ class OutOfRangeError(Exception):
     """A column is too large or too small for the solver: the problem has to be scaled."""
 
 
-def known_null_model(problem: Problem, deadline: float, n_threads: int) -> NullModel:
+def known_null_model(problem: Problem, deadline: Deadline, n_threads: int) -> NullModel:
     """The null model, fitted in the units of the inner problem and kept with the problem once it has converged."""
     known: NullModel | None = problem.__dict__.get("null_model")
     if known is not None:
@@ -67,9 +69,14 @@ def known_null_model(problem: Problem, deadline: float, n_threads: int) -> NullM
             return known_null_model(problem, deadline, n_threads)
     if not np.isfinite(null.objective):
         raise ValueError(_overflow(problem))
-    if null.status == "converged":
-        problem.__dict__["null_model"] = null
+    problem.__dict__["null_model" if null.status == "converged" else UNFINISHED] = null
     return null
+
+
+def null_so_far(problem: Problem) -> NullModel:
+    """The null model; where the time of a run was up before it was found, what that run took for it."""
+    known: NullModel | None = problem.__dict__.get("null_model") or problem.__dict__.get(UNFINISHED)
+    return problem.null_model if known is None else known
 
 
 def _overflow(problem: Problem) -> str:
@@ -80,7 +87,7 @@ def _overflow(problem: Problem) -> str:
     return f"{culprit} has values up to {largest:g}, for which the loss overflows; rescale {culprit}"
 
 
-def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullModel:
+def fit_null_model(problem: Problem, deadline: Deadline, n_threads: int) -> NullModel:
     """The best intercept alone, then the default solver on the unpenalised features (usually none, or a handful).
 
     Beyond 500 of them they stay at 0: the null model is the scale of `tol`, not part of any proof.
@@ -91,7 +98,7 @@ def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullMod
         features = np.flatnonzero(problem.penalty_weights == 0)
         features = features if are_few(problem, features) else features[:0]
     with np.errstate(over="ignore", invalid="ignore"):
-        b = best_intercept(problem) if problem.fit_intercept else 0.0
+        b = best_intercept(problem, until=deadline) if problem.fit_intercept else 0.0
         if loss.is_classifier and problem.offset is None and not len(features):
             # all predictions are b: a loss at each label is enough
             labels, shared = np.array([-1.0, 1.0]), np.full(2, b)
@@ -102,8 +109,8 @@ def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullMod
         value = problem.mean(loss.value(y, predictions))
     w = np.zeros(len(features))
     by_intercept = value
-    status: Status = "converged"
-    if len(features) and np.isfinite(value):
+    status: Status = "max_seconds" if deadline.has_passed() else "converged"
+    if len(features) and np.isfinite(value) and status == "converged":
         w, b, status = _unpenalised(problem, features, b, value, deadline, n_threads)
         predictions = problem.decision(_spread(w, features, problem.n_features), b)
         value = problem.mean(loss.value(y, predictions)) + problem.penalty_at(features).value(w)
@@ -113,7 +120,7 @@ def fit_null_model(problem: Problem, deadline: float, n_threads: int) -> NullMod
 
 
 def _unpenalised(
-    problem: Problem, features: NDArray[np.intp], intercept: float, value: float, deadline: float, n_threads: int
+    problem: Problem, features: NDArray[np.intp], intercept: float, value: float, deadline: Deadline, n_threads: int
 ) -> tuple[Array, float, Status]:
     """Weights of these features and the intercept; ``value`` is the objective of this intercept alone."""
     from blockgreedy.solvers.unpenalised import fit_unpenalised  # the one place where a problem needs a solver
@@ -179,12 +186,12 @@ class ConstantRange:
         return cls(low, high, 0 if min(negative, positive) > 0 else 1 if positive > 0 else -1)
 
 
-def best_intercept(problem: Problem, near: float | None = None, close: float = 0.0) -> float:
+def best_intercept(problem: Problem, near: float | None = None, close: float = 0.0, until: Deadline = NEVER) -> float:
     """argmin over b of Σ ω_i loss(y_i, b + offset_i): a formula, or the root of an increasing function.
 
     Derivatives of losses increase with the prediction, so the root lies between the solutions that the least and the
     greatest offset (or target) alone would have. ``near``: where to start looking. ``close``: a step of this size is
-    the last (``CLOSE`` where the start is right but for rounding).
+    the last (``CLOSE`` where the start is right but for rounding). ``until``: when the best so far will do.
     """
     y, offset, loss = problem.y, problem.offset, problem.loss
     if loss.is_classifier:
@@ -217,11 +224,16 @@ def best_intercept(problem: Problem, near: float | None = None, close: float = 0
         second = loss.curvature_of(y, t, first)
         return problem.mean(first), problem.mean(second), problem.mean(size)
 
-    return _root(slopes, low, high, min(max(start if near is None else near, low), high), close)
+    return _root(slopes, low, high, min(max(start if near is None else near, low), high), close, until)
 
 
 def _root(
-    slopes: Callable[[float], tuple[float, float, float]], low: float, high: float, b: float, close: float
+    slopes: Callable[[float], tuple[float, float, float]],
+    low: float,
+    high: float,
+    b: float,
+    close: float,
+    until: Deadline,
 ) -> float:
     """Newton's method inside a bracket; bisection where it would leave it or slows down.
 
@@ -239,6 +251,6 @@ def _root(
         if not low < trial < high:
             break
         previous, b = abs(trial - b), trial
-        if previous <= close * (1 + abs(b)):
+        if previous <= close * (1 + abs(b)) or until.has_passed():
             break
     return b

@@ -18,15 +18,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown
 from blockgreedy.problem import arguments
 from blockgreedy.problem.certificate import NumpyPasses, dual_value, scaled_dual_point
 from blockgreedy.problem.column_units import ColumnUnits
-from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.core_problem import alpha_at_null
 from blockgreedy.problem.design import Design, combined, design_of
 from blockgreedy.problem.losses import make_loss
-from blockgreedy.problem.null_model import NullModel, best_intercept, known_null_model
+from blockgreedy.problem.null_model import UNFINISHED, NullModel, best_intercept, known_null_model
 from blockgreedy.problem.penalties import Penalty
 from blockgreedy.problem.scaling import Scaling
 
@@ -202,7 +203,7 @@ class Problem:
         """A copy that shares all data, without the cached results of these names."""
         other = object.__new__(Problem)
         other.__dict__.update(self.__dict__, shares_design=True)
-        for name in stale:
+        for name in (*stale, UNFINISHED):
             other.__dict__.pop(name, None)
         return other
 
@@ -385,16 +386,11 @@ class Problem:
             raise KeyboardInterrupt
         return null
 
-    def fit_null_model(self, deadline: float = float("inf"), n_threads: int | None = None) -> NullModel:
-        """``null_model``, or the best found by the deadline (in time.perf_counter's seconds) or at Ctrl-C."""
+    def fit_null_model(self, deadline: Deadline = NEVER, n_threads: int | None = None) -> NullModel:
+        """``null_model``, or the best found by the deadline or at Ctrl-C."""
         return known_null_model(self, deadline, resolve_threads(self.n_threads if n_threads is None else n_threads))
 
     @cached_property
     def alpha_max(self) -> float:
         """The smallest alpha at which the null model is a solution."""
-        null = self.null_model  # may rescale the columns
-        inner = self.scaling.inner
-        # on the core: scipy would copy a float32 matrix to float64 for this product
-        passes = NumpyPasses(inner) if inner.design.is_tiled else CoreProblem(inner, resolve_threads(self.n_threads))
-        needed = passes.alpha_needed(self.scaling.dual_in(null.dual), at_null=True)
-        return self.scaling.alpha_out(needed)
+        return alpha_at_null(self, self.null_model)

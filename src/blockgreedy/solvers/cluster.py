@@ -21,6 +21,7 @@ from blockgreedy.backends.tiles.relevant import RelevantColumns, handed_round, r
 from blockgreedy.backends.tiles.share import columns_of_ranks, most_entries, own_rows_and_columns, shard_of
 from blockgreedy.backends.tiles.watch import watching
 from blockgreedy.backends.tiles.worker import TileWorker
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.base.threads import blas_limited, resolve_threads
 from blockgreedy.base.validate import shown, whole
 from blockgreedy.problem.tiled_columns import TiledColumns
@@ -129,6 +130,7 @@ class Gang:
         start: tuple[Array, float] | None = None,
         least_alpha: float | None = None,
         began: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> TileEngine:
         """On every rank, with the same arguments. ``least_alpha``: the last of a path."""
         ranks = self._ranks
@@ -165,7 +167,7 @@ class Gang:
             # the null model may have met its deadline on one rank and not on another
             shard.f_null, shard.floor = ranks.broadcast((shard.f_null, shard.floor))
             with self._all_or_none():
-                engine = TileEngine(problem, TileWorker(shard, tol), null, start, began)
+                engine = TileEngine(problem, TileWorker(shard, tol), null, start, began, deadline)
         except BaseException:
             self._watched.close()
             raise
@@ -333,7 +335,9 @@ def solve_together(
     gang = gang_of(cluster, grid, checkpoint, resume, memory)
     null = problem.fit_null_model(limits.deadline, n_threads)
     limits = replace(limits, ended="" if null.status == "converged" else null.status)
-    engine = gang.engine(problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began)
+    engine = gang.engine(
+        problem, tol=tol, n_threads=n_threads, null=null, start=start, began=began, deadline=limits.deadline
+    )
     recorder = Recorder(engine, *trace, callback)
     found = gang.run(engine, lambda: run_to_solution(problem, recorder, limits, tol=tol, began=began, partition=None))
     return replace(found, grid=engine.worker.shard.grid.shape)

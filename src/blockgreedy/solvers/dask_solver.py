@@ -17,6 +17,7 @@ from blockgreedy.backends.tiles.needs import check_statistics
 from blockgreedy.backends.tiles.parcel import Parcel
 from blockgreedy.backends.tiles.relevant import relevant_in_units
 from blockgreedy.backends.tiles.share import Place, columns_of_ranks, most_entries, parcel_of
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
@@ -81,7 +82,9 @@ class DaskWorkers:
         tol: float,
         memory: int | None = None,
         least_alpha: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
+        self._deadline = deadline
         self._cluster = Cluster(client)
         self._problem, self._grid, self._tol, self._memory = problem, grid, tol, memory
         check_statistics(problem.scaling.inner, (0, 1))
@@ -215,7 +218,7 @@ class DaskWorkers:
         was_proven = known.gap <= known.enough
         self._tell(gang, "start", known.features, known.values, known.intercept)
         if was_proven:
-            self._prove(gang, lambda: self.solver.gap <= self.solver.enough)
+            self._prove(gang, lambda: self.solver.gap <= self.solver.enough or self._deadline.has_passed())
 
     def _prove(self, gang: DaskGang, is_enough: Callable[[], bool]) -> None:
         for _ in range(_STEPS_TO_PROVE):
@@ -295,13 +298,14 @@ class DaskEngines:
         start: tuple[Array, float] | None = None,
         least_alpha: float | None = None,
         began: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> TileEngine:
         """``n_threads`` is for the client; workers use those that Dask gave them."""
         null = problem.null_model if null is None else null
         kept = None if self._checkpoint is None else Checkpoint(self._checkpoint, problem)
         saved = None if kept is None else kept.begin(self._resume)
-        workers = DaskWorkers(self._client, problem, null, self._grid, tol, self._memory, least_alpha)
-        engine = TileEngine(problem, cast("TileWorker", workers), null, start, began)
+        workers = DaskWorkers(self._client, problem, null, self._grid, tol, self._memory, least_alpha, deadline)
+        engine = TileEngine(problem, cast("TileWorker", workers), null, start, began, deadline)
         engine.checkpoint = kept
         if saved is not None:
             engine.resume(saved)

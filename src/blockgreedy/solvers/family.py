@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import block_greedy
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.certificate import scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.problem.null_model import null_so_far
 from blockgreedy.solvers.recording import NOTHING, CoreTelemetry, Recording
 from blockgreedy.solvers.step_scale import radius_of
 
@@ -50,6 +52,7 @@ class FamilyEngine(EngineBase):
         stop_on_divergence: bool,
         trace_spectral_radius: bool,
         recording: Recording = NOTHING,
+        deadline: Deadline = NEVER,
     ) -> None:
         """``max_iter``: the last iteration, after which the gap is checked."""
         self._began = time.perf_counter()
@@ -57,7 +60,8 @@ class FamilyEngine(EngineBase):
         self._max_iter, self._stop_on_divergence = max_iter, stop_on_divergence
         self._trace_spectral_radius = trace_spectral_radius
         self.model = CoreProblem(problem, n_threads)
-        null = problem.null_model
+        null = self.null = null_so_far(problem)
+        self._deadline = deadline
         self.f_null = null.objective
         # with tol=0, experiments end by rules of their own
         self.enough = max(tol * null.objective, null.floor) if tol > 0 else 0.0
@@ -80,7 +84,7 @@ class FamilyEngine(EngineBase):
 
     def _make_core(self) -> Any:
         """What makes the iterations and holds the weights: the core's ``BlockGreedy`` or what stands in for it."""
-        return block_greedy(self.model, self.partition, self.options)
+        return block_greedy(self.model, self.partition, self.options, self._deadline.seconds_left())
 
     @property
     def n_iter(self) -> int:
@@ -91,12 +95,12 @@ class FamilyEngine(EngineBase):
         return float(self.core.objective())
 
     def start(self) -> bool:
-        problem, null = self.problem, self.problem.null_model
+        problem, null = self.problem, self.null
         at_null = problem.alpha > 0 and problem.alpha >= self.model.alpha_needed(null.dual, at_null=True)
         if self._given is not None and not at_null:  # else the null model is a solution, wherever we were to start
-            self.core.set_weights(*self._given)
+            self.core.set_weights(*self._given, self._deadline.seconds_left())
         elif len(null.features):
-            self.core.set_sparse_weights(null.features, null.coef, null.intercept)
+            self.core.set_sparse_weights(null.features, null.coef, null.intercept, self._deadline.seconds_left())
         self.certify()
         self._first_objective = self.objective
         return False
@@ -137,7 +141,7 @@ class FamilyEngine(EngineBase):
     def _advance(self, n_iter: int, max_seconds: float) -> tuple[int, bool]:
         """Iterations of the core, on the clock: how many were made, and whether Ctrl-C was pressed."""
         started = time.perf_counter()
-        done, interrupted = self.core.run(n_iter, max_seconds)
+        done, interrupted = self.core.run(n_iter, max_seconds, self._deadline.seconds_left())
         self.seconds += time.perf_counter() - started
         return int(done), bool(interrupted)
 
@@ -175,11 +179,12 @@ class FamilyEngine(EngineBase):
 
     def certify(self) -> None:
         """Gap here, at the best intercept for the weights; keeps the best point and the best dual point."""
-        self.core.fit_intercept()
+        end = self._deadline.for_the_end()
+        self.core.fit_intercept(end.seconds_left())
         objective = self.objective
         if self.telemetry is not None:  # its last row was written before the intercept was fitted
             self.telemetry.correct_objective(self.n_iter, objective)
-        theta, value = scaled_dual_point(self.problem, self.core.Xw, self.model, objective)
+        theta, value = scaled_dual_point(self.problem, self.core.Xw, self.model, objective, until=end)
         if value > self.dual_value:
             self.dual, self.dual_value = theta, value
         self._keep_if_best(objective)
@@ -203,7 +208,7 @@ class FamilyEngine(EngineBase):
         if self._evaluated(coef, intercept)[1] <= self.enough:
             return False
         self._n_renewals += 1
-        self.core.set_weights(coef, intercept)
+        self.core.set_weights(coef, intercept, self._deadline.seconds_left())
         self.certify()
         return True
 
@@ -228,7 +233,8 @@ class FamilyEngine(EngineBase):
         keep_last = not self._stop_on_divergence and status != "converged"
         is_last = last <= self._best_objective or keep_last
         if not is_last:
-            self.core.set_sparse_weights(self._best_support, self._best_values, self._best_intercept)
+            seconds = self._deadline.seconds_left()
+            self.core.set_sparse_weights(self._best_support, self._best_values, self._best_intercept, seconds)
         intercept = self.core.intercept
         coef = self.core.release_weights()
         features = np.flatnonzero(coef).astype(np.int32)

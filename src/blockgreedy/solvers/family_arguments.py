@@ -7,12 +7,14 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.base.names import ON_DIVERGENCE, GreedyRule, NamedScale, OnDivergence, ScanMode, Update
 from blockgreedy.base.validate import flag, one_of, shown, whole
 from blockgreedy.partitions.partition import KINDS, Partition, make_partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.options import FamilyOptions, checked_scale, resolve_blocks
 from blockgreedy.solvers.recording import Recording
+from blockgreedy.solvers.run import Limits
 from blockgreedy.solvers.step_scale import with_step_scale
 
 
@@ -212,3 +214,12 @@ def check_partition_of_auto(partition: Partition | str | None) -> Partition | No
             "on the command line, a file of blockgreedy partition)"
         )
     return partition
+
+
+def family_limits(
+    problem: Problem, options: FamilyOptions, max_iter: int | None, deadline: Deadline, n_threads: int
+) -> Limits:
+    """When a run ends; the null model, the scale of ``tol``, is fitted within its time."""
+    null = problem.fit_null_model(deadline, n_threads)
+    most = 10_000 * options.check_every if max_iter is None else max_iter
+    return Limits(most, deadline, ended="" if null.status == "converged" else null.status)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import fold_paths
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.solvers.solution_path import PathPoint
 
@@ -74,9 +75,9 @@ class FoldGroup:
     """
 
     def __init__(
-        self, problems: Sequence[Problem], alphas: Array, ratio: float, *, n_threads: int, deadline: float
+        self, problems: Sequence[Problem], alphas: Array, ratio: float, *, n_threads: int, deadline: Deadline
     ) -> None:
-        """``ratio``: as l1_ratio of ``solve_path``. ``deadline`` is in seconds of time.perf_counter."""
+        """``ratio``: as l1_ratio of ``solve_path``."""
         self._alphas, self._ratio, self._deadline = alphas, ratio, deadline
         self._problems = [p.with_alpha(ratio * alphas[0], self._l2(p, alphas[0])) for p in problems]
         nulls = [p.fit_null_model(deadline, n_threads) for p in self._problems]
@@ -100,7 +101,7 @@ class FoldGroup:
         alpha, coming = float(self._alphas[i]), float(self._alphas[min(i + 1, len(self._alphas) - 1)])
         l2 = self._l2(self._problems[0], alpha)
         interrupted = self.core.move_to(self._ratio * alpha, l2, self._ratio * coming) or self._step_for_scores()
-        is_late = time.perf_counter() > self._deadline
+        is_late = self._deadline.has_passed()
         status: Status = "interrupted" if interrupted else "max_seconds" if is_late else "converged"
         n_steps, seconds = self.core.n_steps - before, (time.perf_counter() - began) / len(self._coefs)
         return [self._point(k, alpha, status, n_steps, seconds) for k in range(len(self._coefs))]
@@ -119,8 +120,8 @@ class FoldGroup:
         interrupted = self.core.return_to(self._ratio * alpha, self._l2(self._problems[0], alpha))
         gained, is_late = np.inf, False
         while gained > finest_step and self.core.n_steps < before + _MOST_AGAIN and not (interrupted or is_late):
-            gained, interrupted = self.core.step(0.1 * finest_step)
-            is_late = time.perf_counter() > self._deadline
+            gained, interrupted = self.core.step(0.1 * finest_step, self._deadline.seconds_left())
+            is_late = self._deadline.has_passed()
         seconds = (time.perf_counter() - began) / len(points)
         found = []
         for k, null in enumerate(self._nulls):
@@ -139,16 +140,16 @@ class FoldGroup:
 
     def _step_for_scores(self) -> bool:
         """As many steps as change scores; true on Ctrl-C."""
-        _, interrupted = self.core.step(_NEGLIGIBLE)
+        _, interrupted = self.core.step(_NEGLIGIBLE, self._deadline.seconds_left())
         if self._left > 0 or interrupted:
             self._left -= 1
             return interrupted
         score, share = self._mean_loss(), _NEGLIGIBLE
         for k in range(1, _MOST_STEPS):
             share *= _FINER
-            _, interrupted = self.core.step(share)
+            _, interrupted = self.core.step(share, self._deadline.seconds_left())
             last, score = score, self._mean_loss()
-            if interrupted or abs(score - last) <= _SCORE_CHANGE * sum(self._nulls):
+            if interrupted or self._deadline.has_passed() or abs(score - last) <= _SCORE_CHANGE * sum(self._nulls):
                 self._without = min(max(1, 2 * self._without), _MOST_WITHOUT) if k == 1 else 0
                 break
         self._left = self._without

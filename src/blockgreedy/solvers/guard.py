@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.engine import Point
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.certificate import scaled_dual_point
 
 if TYPE_CHECKING:
@@ -41,16 +42,24 @@ def guard(
     features: NDArray[np.int32],
     whole_model: Callable[[], CoreProblem] | None,
     is_dual_proven: Callable[[], bool] = lambda: True,
+    repairs: bool = True,
+    until: Deadline = NEVER,
 ) -> Guarded:
     """Where the engine stands. ``coef`` holds its weights, which become what the user's are in inner units.
 
     ``features`` are those of the weights that are returned, all others being 0. With ``whole_model`` it also
-    looks for a better dual point, where the engine's is not good enough. ``is_dual_proven``: whether the engine's
-    keeps the constraints of columns that the core does not have.
+    looks for a better dual point, where the engine's is not good enough: with ``repairs`` for as long as it takes
+    ``until`` time is up, else only as a quick look finds it. ``is_dual_proven``: whether the engine's keeps the
+    constraints of columns that the core does not have.
     """
-    inner = scaling.inner
-    if whole_model is not None:
-        engine.certify()
+    inner, before = scaling.inner, engine.dual_value
+    if whole_model is not None and repairs and not until.has_passed():
+        engine.certify(True, until.seconds_left())
+        repairs = not until.has_passed()
+    else:
+        repairs = False
+    if whole_model is not None and not repairs and engine.dual_value == before:
+        engine.certify(False, until.for_the_end().seconds_left())
     values = scaling.weights_out(features, coef[features])
     returned = scaling.weights_in(features, values)
     coef[features] = returned
@@ -63,10 +72,11 @@ def guard(
     if dual_value > inner.lowest and not is_dual_proven():
         dual_value = -np.inf
     other = None
-    for weights in (None, (features, returned)):
+    for weights in (None, (features, returned)) if repairs else (None,):
         if whole_model is None or objective - dual_value <= engine.enough:
             break
-        point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), objective, weights)
+        end = until.for_the_end() if weights is None else until
+        point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), objective, weights, end)
         if value > dual_value:
             other, dual_value = point, value
     if not dual_value >= inner.lowest:  # or infeasible, or not a number

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.tiles.communicator import Alone
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.base.reals import real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_grid, check_limits, check_ratio, flag, may_call, shown, whole
+from blockgreedy.problem.core_problem import alpha_at_null
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.cluster import gang_of, threads_beside
 from blockgreedy.solvers.solution_path import PathPoint, SolutionPath, path_message
@@ -73,7 +75,7 @@ def solve_path(
     tol, max_iter : float and int, optional
         For each point, as in ``solve``.
     max_seconds : float, optional
-        For the whole path.
+        For the whole path; heard as in ``solve``. The last point is then the best found for its alpha so far.
     n_threads : int, optional
         As in ``solve``.
     keep_duals : bool, default False
@@ -102,8 +104,8 @@ def solve_path(
         max_nonzeros = whole("max_nonzeros", max_nonzeros, 0)
     ratio = 1.0 if l1_ratio is None else check_ratio(l1_ratio, problem.l2, alphas)
     began = time.perf_counter()
-    descending = _grid(problem, alphas, n_alphas, eps, ratio)
-    deadline = began + (float("inf") if max_seconds is None else float(max_seconds))
+    deadline = Deadline(max_seconds, began)
+    descending = _grid(problem, alphas, n_alphas, eps, ratio, deadline, threads)
     is_shared = cluster is not None or problem.design.is_tiled
     gang = gang_of(Alone() if cluster is None else cluster, grid) if is_shared else None
     make = ENGINES["auto"] if gang is None else gang.engine
@@ -142,6 +144,8 @@ def _points(
             ended = point.status
         elif is_last(points):
             ended = "stopped"
+        elif walk.is_late and alpha != alphas[-1]:  # though all points so far are proven
+            ended = "max_seconds"
         if callback is not None:
             try:
                 ended = "stopped" if bool(callback(point)) and not ended else ended
@@ -152,7 +156,15 @@ def _points(
     return points, ended
 
 
-def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float, ratio: float) -> Array:
+def _grid(
+    problem: Problem,
+    alphas: ArrayLike | None,
+    n_alphas: int,
+    eps: float,
+    ratio: float,
+    deadline: Deadline,
+    n_threads: int,
+) -> Array:
     if alphas is not None:
         grid = real_array("alphas", alphas).astype(np.float64)
         if grid.ndim != 1 or len(grid) == 0 or not np.all(np.isfinite(grid)) or np.any(grid < 0):
@@ -161,7 +173,10 @@ def _grid(problem: Problem, alphas: ArrayLike | None, n_alphas: int, eps: float,
             raise ValueError("alphas must be above 0 with l1_ratio below 1")
         return np.sort(grid)[::-1]
     n_alphas = check_grid(n_alphas, eps)
-    largest = problem.alpha_max / ratio
+    null = problem.fit_null_model(deadline, n_threads)
+    if null.status == "interrupted":
+        raise KeyboardInterrupt
+    largest = (problem.alpha_max if null.status == "converged" else alpha_at_null(problem, null)) / ratio
     if not np.isfinite(largest):
         raise ValueError(f"l1_ratio={ratio!r} is too small: the first alpha, alpha_max/l1_ratio, is infinite")
     if largest == 0:  # nothing to explain: any alpha gives the null model

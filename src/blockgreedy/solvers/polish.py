@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.columns import dense_columns
 from blockgreedy.problem.core_problem import CoreProblem
 
@@ -38,13 +39,14 @@ def is_small(problem: Problem) -> bool:
     return problem.design.size <= _SMALL and not problem.design.is_tiled
 
 
-def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] | None:
+def polish(problem: Problem, w: Array, intercept: float, until: Deadline = NEVER) -> tuple[Array, float] | None:
     """A point from here that is no higher, at the minimum if that is found; None if the problem is too large."""
     search = _Search(problem, w, intercept)
     start, work = search.value, 0.0
     for _ in range(_MOST_STEPS):
-        work += problem.n_samples * (len(search.features) + 1.0) ** 2
-        if not search.fits or work > _MOST_WORK:
+        step = problem.n_samples * (len(search.features) + 1.0) ** 2
+        work += step
+        if not search.fits or work > _MOST_WORK or not until.has_time_for(step):
             break
         if not search.step() and not search.enter():
             break
@@ -53,11 +55,11 @@ def polish(problem: Problem, w: Array, intercept: float) -> tuple[Array, float] 
     return search.w, search.b
 
 
-def polished(problem: Problem, solution: Solution) -> Solution:
+def polished(problem: Problem, solution: Solution, until: Deadline = NEVER) -> Solution:
     """The same solution with its last digits, where they are to be had and its dual point proves them no worse."""
     settled = _settled(problem, solution)
     if settled is None:
-        better = polish(problem, solution.coef, solution.intercept)
+        better = polish(problem, solution.coef, solution.intercept, until)
         if better is None:
             return solution
         settled = *better, problem.objective(*better)

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from blockgreedy.base.deadline import NEVER
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.solution import Solution, message
 from blockgreedy.solvers.trace import Record, Trace
 
 if TYPE_CHECKING:
     from blockgreedy.backends.engine import Engine, Point, Steps
+    from blockgreedy.base.deadline import Deadline
     from blockgreedy.base.names import Status
     from blockgreedy.partitions.partition import Partition
     from blockgreedy.problem.problem import Problem
@@ -28,7 +30,7 @@ class Limits:
     """When a run ends though it has not converged."""
 
     max_iter: int
-    deadline: float  # in seconds of time.perf_counter
+    deadline: Deadline
     may_extend: bool = False  # nobody asked for this max_iter: reaching it is a stall by another name
     sure: float = 1.0  # the part of the gap asked for that ends the run before its first step
     ended: Status | Literal[""] = ""  # why there is no time for even one step
@@ -101,7 +103,7 @@ def run(
     """Runs the engine until a reason to stop holds, and returns it.
 
     ``begin`` takes the engine to its first iterate (``Engine.start`` or ``move_to``). Ctrl-C and the callback are
-    heard between steps.
+    heard between steps. When time is up it goes on to nothing that would only improve the result.
     """
     status: Status | Literal[""] = limits.ended
     stop, first, limit, sure = False, engine.n_iter, limits.max_iter, limits.sure
@@ -113,7 +115,7 @@ def run(
             return "interrupted"
         if engine.n_iter - first >= limit:
             return "max_iter"
-        return "max_seconds" if time.perf_counter() >= limits.deadline else ""
+        return "max_seconds" if limits.deadline.has_passed() else ""
 
     try:
         if begin():
@@ -125,7 +127,7 @@ def run(
             if not status:
                 n_iter, seconds = (np.inf, np.inf) if recorder is None else recorder.until_due()
                 left = min(n_iter, first + limit - engine.n_iter)
-                told = engine.step(int(left), min(seconds, limits.deadline - time.perf_counter()))
+                told = engine.step(int(left), min(seconds, limits.deadline.seconds_left()))
                 sure = 1.0
                 if recorder is not None:
                     stop = recorder.record() or stop
@@ -134,7 +136,9 @@ def run(
                 else:
                     status = told
             may_renew = status in ("converged", "stalled") or (status == "max_iter" and limits.may_extend)
-            if status and may_renew and engine.renew(status):
+            if status == "stalled" and limits.deadline.has_passed():
+                status = "max_seconds"  # nobody looks for another way on
+            elif status and may_renew and not limits.deadline.has_passed() and engine.renew(status):
                 status = ""
                 if limits.may_extend:
                     limit = max(limit, engine.n_iter - first + _MORE_ITERATIONS)
@@ -149,13 +153,15 @@ def run(
     return status
 
 
-def final_status(status: Status, point: Point) -> Status:
-    """The status that the recomputed point allows."""
+def final_status(status: Status, point: Point, deadline: Deadline = NEVER) -> Status:
+    """The status that the recomputed point allows. ``deadline``: when it is too late to go on from there."""
     if status in ("interrupted", "diverged"):
         return status
     if point.is_proven:
         return "converged"
-    return "stalled" if status == "converged" else status
+    if status != "converged":
+        return status
+    return "max_seconds" if deadline.has_passed() else "stalled"
 
 
 def run_to_solution(
@@ -172,7 +178,7 @@ def run_to_solution(
     status = run(engine, engine.start, limits, recorder)
     n_iter = engine.n_iter
     point = engine.point(status)
-    status = final_status(status, point)
+    status = final_status(status, point, limits.deadline)
     recorder.correct(point, n_iter)
     coef = np.zeros(problem.n_features)
     coef[point.features] = point.values

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.backends.tiles.communicator import Alone
+from blockgreedy.base.deadline import Deadline
 from blockgreedy.base.memory import bytes_of
 from blockgreedy.base.names import METHODS, Method
 from blockgreedy.base.threads import resolve_threads
@@ -24,6 +25,7 @@ from blockgreedy.solvers.family import FamilyEngine
 from blockgreedy.solvers.family_arguments import (
     FamilyArguments,
     check_partition_of_auto,
+    family_limits,
     family_settings,
     recording_of,
     refuse_family_options,
@@ -85,7 +87,10 @@ def solve(
     max_iter : int, optional
         Default 1000 for "auto", 100,000·⌈B/P⌉ for the family.
     max_seconds : float, optional
-        Limit in wall-clock seconds, gap checks included.
+        Limit in wall-clock seconds, null model and gap checks included. It is heard inside of iterations too: the
+        call ends within twice the time and half a second, with the best weights so far and the gap that a quick look
+        for a proof finds. (Of the family, partition and theory come first and do not count; where a few passes over
+        the data take longer than that, those are waited for.)
     n_threads : int, optional
         Default: the problem's, or all cores that the process may use. Results are bitwise the same for any number.
     n_blocks : int, optional
@@ -154,15 +159,15 @@ def solve(
     _check_cluster(problem, method, cluster, grid, checkpoint, flag("resume", resume), memory)
     began = time.perf_counter()
     start = given_start(problem, coef_init, intercept_init)
-    allowed = float("inf") if max_seconds is None else float(max_seconds)
     if method not in PRESETS:
         refuse_family_options(family)
         blocks = _blocks_of_auto(problem, n_blocks, partition)
         given = partition if isinstance(partition, Partition) else None
-        limits = Limits(MAX_ITER if max_iter is None else max_iter, began + allowed, may_extend=max_iter is None)
+        deadline = Deadline(max_seconds, began)
+        limits = Limits(MAX_ITER if max_iter is None else max_iter, deadline, may_extend=max_iter is None)
         null = None
         if start is not None or problem.fit_intercept or problem.has_unpenalised:
-            null = problem.fit_null_model(limits.deadline, threads)
+            null = problem.fit_null_model(deadline, threads)
             limits = replace(limits, ended="" if null.status == "converged" else null.status)
         common: dict[str, Any] = {"tol": float(tol), "n_threads": threads, "start": start, "began": began}
         if cluster is not None or problem.design.is_tiled:
@@ -175,12 +180,12 @@ def solve(
                 "memory": None if memory is None else bytes_of("memory", memory),
             }
             return solve_together(problem, ranks, grid, checkpoint=checkpoint, resume=resume, **common)
-        engine = ENGINES[method](problem, null=null, n_blocks=blocks, partition=given, **common)
+        engine = ENGINES[method](problem, null=null, n_blocks=blocks, partition=given, deadline=deadline, **common)
     else:
         given, options = family_settings(problem, method, n_blocks, partition, seed, family, threads)
         warn_of_risk(problem, given, options, threads, stacklevel=2)
         began = time.perf_counter()  # neither the partition nor the theory counts
-        limits = Limits(10_000 * options.check_every if max_iter is None else max_iter, began + allowed)
+        limits = family_limits(problem, options, max_iter, Deadline(max_seconds, began), threads)
         engine = _family_engine(problem, given, options, family, float(tol), threads, limits, start)
     every_iters = None if trace_iters is None else index(trace_iters)
     recorder = Recorder(engine, every_iters, None if trace_seconds is None else float(trace_seconds), callback)
@@ -230,6 +235,7 @@ def _family_engine(
         tol=tol,
         n_threads=n_threads,
         max_iter=limits.max_iter,
+        deadline=limits.deadline,
         start=start,
         stop_on_divergence=family.get("on_divergence", "stop") == "stop",
         trace_spectral_radius=family.get("trace_spectral_radius", False),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.backends.tiles.watch import stop_was_asked
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.interrupt import Deferred
 
@@ -35,9 +36,11 @@ class TileEngine(EngineBase):
         null: NullModel,
         start: tuple[Array, float] | None,
         began: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
         self.problem, self.worker, self.null, self.given = problem, worker, null, start
         self.scaling = self.here = problem.scaling
+        self._deadline = deadline
         self._began = time.perf_counter() if began is None else began
         self._n_renewals = 0
         self._touched = 0
@@ -106,7 +109,7 @@ class TileEngine(EngineBase):
     def step(self, n_iter: int, seconds: float) -> Ended:
         began, self._evaluated = time.perf_counter(), None
         with Deferred() as ctrl_c:
-            improved = self.worker.together("step")
+            improved = self.worker.together("step", self._deadline.seconds_left())
             touched, stops = self.worker.together("totals")
             self._touched = self._earlier[1] + int(touched)
             if self.checkpoint is not None:
@@ -155,7 +158,7 @@ class TileEngine(EngineBase):
         began, scaling, worker = time.perf_counter(), self.here, self.worker
         with Deferred():
             if status not in ("converged", "interrupted"):
-                worker.together("certify")
+                worker.together("certify", self._deadline.for_the_end().seconds_left())
             ids, inner_values = worker.together("support")
             features = ids.astype(np.int32)
             values = scaling.weights_out(features, inner_values)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.backends.engine import Ended, EngineBase
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.losses import FAR
 from blockgreedy.problem.null_model import OutOfRangeError, loss_at_zero
@@ -26,28 +27,31 @@ _MOST_ITERATIONS = 300
 
 
 def fit_unpenalised(
-    problem: Problem, intercept: float, value: float, deadline: float, n_threads: int
+    problem: Problem, intercept: float, value: float, deadline: Deadline, n_threads: int
 ) -> tuple[Array, float, Status]:
     """(weights, intercept, status) of the minimum over all features of this problem, none of them penalised by alpha.
 
     ``value`` is the objective at the start, this intercept alone. To the last digit where that is to be had, since
     alpha_max is a gradient there.
     """
-    engine = _Engine(problem, intercept, value, n_threads)
+    engine = _Engine(problem, intercept, value, n_threads, deadline)
     status = run(engine, engine.start, Limits(_MOST_ITERATIONS, deadline))
     if engine.far is not None:
         return *engine.far, "converged"
     w, b = engine.w, engine.core.intercept
     if status in ("max_seconds", "interrupted"):
         return w, b, status
-    w, b = polish(problem, w, b) or (w, b)
-    return w, b, "converged"
+    w, b = polish(problem, w, b, deadline) or (w, b)
+    return w, b, "max_seconds" if deadline.has_passed() else "converged"
 
 
 class _Engine(EngineBase):
     """The default solver on the features alone, until a gap of 0 or until no step lowers the objective."""
 
-    def __init__(self, problem: Problem, intercept: float, value: float, n_threads: int) -> None:
+    def __init__(
+        self, problem: Problem, intercept: float, value: float, n_threads: int, deadline: Deadline = NEVER
+    ) -> None:
+        self._deadline = deadline
         self.problem, self._intercept, self.enough = problem, intercept, 0.0
         self.core = working_set(CoreProblem(problem, n_threads), tol=0.0, f_null=value)
         separable = problem.loss.is_classifier and problem.l2 == 0
@@ -64,7 +68,7 @@ class _Engine(EngineBase):
         return self.core.objective - self.core.dual_value
 
     def start(self) -> bool:
-        interrupted = self.core.start(self.w, self._intercept)
+        interrupted = self.core.start(self.w, self._intercept, self._deadline.seconds_left())
         if self.core.out_of_range:
             raise OutOfRangeError
         return interrupted
@@ -74,7 +78,7 @@ class _Engine(EngineBase):
             self.far = _towards_infinity(self.problem, self.w, self.core.intercept)
         if self.far is not None:
             return "stalled"
-        improved, interrupted = self.core.step()
+        improved, interrupted = self.core.step(self._deadline.seconds_left())
         return "interrupted" if interrupted else "" if improved else "stalled"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.problem.null_model import UNFINISHED
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.run import Limits, final_status, run
 from blockgreedy.solvers.solution_path import PathPoint
@@ -16,6 +17,7 @@ from blockgreedy.solvers.working_set import MAX_ITER
 
 if TYPE_CHECKING:
     from blockgreedy.backends.engine import Engine
+    from blockgreedy.base.deadline import Deadline
 
 Array = NDArray[np.float64]
 
@@ -36,23 +38,30 @@ class Walk:
         *,
         tol: float,
         max_iter: int | None,
-        deadline: float,
+        deadline: Deadline,
         n_threads: int,
         start: tuple[Array, float] | None = None,
     ) -> None:
         """``alphas`` descend; those that ``to`` will be asked for are among them. ``start``: weights and intercept.
 
-        ``ratio``: the share of the L1 norm, as l1_ratio of ``solve_path``. ``deadline`` is in seconds of
-        time.perf_counter.
+        ``ratio``: the share of the L1 norm, as l1_ratio of ``solve_path``.
         """
         self._problem, self._ratio = problem, ratio
         self._first = self._at(alphas[0])
         self.null = self._first.fit_null_model(deadline, n_threads)
         out_of_time = "" if self.null.status == "converged" else self.null.status
+        if out_of_time:
+            problem.__dict__[UNFINISHED] = self.null  # its scale, for whoever judges the points
         most = MAX_ITER if max_iter is None else int(max_iter)
         self._limits = Limits(most, deadline, sure=_SURE, ended=out_of_time)
         self.engine = make(
-            self._first, tol=tol, n_threads=n_threads, null=self.null, start=start, least_alpha=ratio * alphas[-1]
+            self._first,
+            tol=tol,
+            n_threads=n_threads,
+            null=self.null,
+            start=start,
+            least_alpha=ratio * alphas[-1],
+            deadline=deadline,
         )
         self._has_begun = False
 
@@ -61,6 +70,10 @@ class Walk:
         """The mean loss of the null model."""
         return self.null.objective - self._first.penalty_at(self.null.features).value(self.null.coef)
 
+    @property
+    def is_late(self) -> bool:
+        return self._limits.deadline.has_passed()
+
     def to(self, alpha: float, keep_dual: bool = False) -> PathPoint:
         """The solution at an alpha, from that at the alpha before, or from the start."""
         began, before, engine = time.perf_counter(), self.engine.n_iter, self.engine
@@ -68,9 +81,10 @@ class Walk:
         status = run(engine, (lambda: engine.move_to(here)) if self._has_begun else engine.start, self._limits)
         self._has_begun = True
         found = engine.point(status, keep_dual)
+        status = final_status(status, found, self._limits.deadline)
         return PathPoint(
             float(alpha), found.features, found.values, found.intercept, found.objective, found.gap, found.loss,
-            engine.n_iter - before, time.perf_counter() - began, final_status(status, found), found.dual,
+            engine.n_iter - before, time.perf_counter() - began, status, found.dual,
         )  # fmt: skip
 
     def _at(self, alpha: float) -> Problem:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
+from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.guard import Guarded, guard
@@ -46,12 +47,13 @@ class WorkingSetEngine(EngineBase):
         partition: Partition | None = None,
         least_alpha: float | None = None,
         began: float | None = None,
+        deadline: Deadline = NEVER,
     ) -> None:
         """``null`` may be None where it is the model of all zeros. ``least_alpha``: the last of a path.
 
         ``began``: when the run did, in seconds of time.perf_counter; the null model is part of it.
         """
-        self.problem, self.null, self.given = problem, null, start
+        self.problem, self.null, self.given, self._deadline = problem, null, start, deadline
         self._began = time.perf_counter() if began is None else began
         n_threads = 1 if problem.design.size <= _SMALL else n_threads
         self._made_of = n_threads, n_blocks, partition, tol, least_alpha
@@ -170,27 +172,32 @@ class WorkingSetEngine(EngineBase):
 
         Deep inside a plateau of the loss a quadratic model knows no scale, and steps would stay tiny.
         """
-        while True:
+        while not self._deadline.has_passed():
             before, half = self.core.objective, (at[0] / 2, at[1] / 2)
             if self._start_at(half):
                 return True
             if not self.core.objective < before:
                 return self._start_at(at)
             at = half
+        return False
 
     def _start_at(self, at: tuple[Array, float] | None) -> bool:
         if at is None:
             if self.null is None:
-                return self.core.start(self.coef, 0.0)
+                return self._core_starts(0.0)
             null = self.scaling.null_in(self.null)
             self.coef[null.features] = null.coef
-            return self.core.start(self.coef, null.intercept)
+            return self._core_starts(null.intercept)
         self.coef[:] = self.scaling.coef_in(at[0])
-        return self.core.start(self.coef, self.scaling.intercept_in(at[1], slice(None), at[0]))
+        return self._core_starts(self.scaling.intercept_in(at[1], slice(None), at[0]))
+
+    def _core_starts(self, intercept: float) -> bool:
+        """True if Ctrl-C was pressed."""
+        return self.core.start(self.coef, intercept, self._deadline.seconds_left())
 
     def step(self, n_iter: int, seconds: float) -> Ended:
         """One outer iteration, which is not left half done."""
-        improved, interrupted = self.core.step()
+        improved, interrupted = self.core.step(self._deadline.seconds_left())
         if interrupted:
             return "interrupted"
         if not improved:
@@ -202,7 +209,7 @@ class WorkingSetEngine(EngineBase):
 
     def _look_at_other_columns(self) -> None:
         """Where the core has a proof for its columns: goes on until the others have no objection, or it lacks one."""
-        while not self._is_proven_for_all and self._core_is_at(1.0):
+        while not self._is_proven_for_all and self._core_is_at(1.0) and not self._deadline.has_passed():
             if not self._adds_columns(self.core.dual):
                 self._proven_for_all = self.core.dual_value
 
@@ -218,14 +225,15 @@ class WorkingSetEngine(EngineBase):
             self._earlier[1] += self.some.n_touched  # passes over the rows count as well
             self.some = None
         self._make_core()
-        if self.core.start(self.coef, intercept):
+        if self._core_starts(intercept):
             raise KeyboardInterrupt
         return True
 
     def move_to(self, problem: Problem) -> bool:
         self.here = self.scaling if problem is self.problem else self.scaling.with_alpha(problem)
         self._n_renewals, self._guarded = 0, None
-        return self.core.lower_alpha(self.scaling.alpha_in(problem.alpha), problem.l2)
+        alpha = self.scaling.alpha_in(problem.alpha)
+        return self.core.lower_alpha(alpha, problem.l2, self._deadline.seconds_left())
 
     def certify(self) -> None:
         self.core.certify()
@@ -241,14 +249,16 @@ class WorkingSetEngine(EngineBase):
         the guard shows it. Small problems are then solved in float64 first, but for the alphas of a path, where the
         next one starts from weights that are nearly as good.
         """
-        guarded = self._guard(status)
+        guarded = self._guard(status, goes_on=True)
         point = guarded.point
         if point.is_proven or self._n_renewals == _MAX_RENEWALS:
             return False
         before, b = self.core.objective, guarded.inner_intercept
         verified, _, _ = self.core.verify(point.features, self.coef[point.features], b)
         drifted = abs(before - verified) > ROUNDING * before
-        better = None if status == "converged" or self._is_on_a_path else polish(self.scaling.inner, self.coef, b)
+        better = None
+        if status != "converged" and not self._is_on_a_path:
+            better = polish(self.scaling.inner, self.coef, b, self._deadline)
         if better is not None and (
             self.scaling.inner.objective(*better) >= before * (1 - ROUNDING) or not self._has_columns_of(better[0])
         ):
@@ -260,27 +270,33 @@ class WorkingSetEngine(EngineBase):
         self._n_renewals += 1
         if better is not None:
             self.coef[:], b = better
-        if self.core.start(self.coef, b):
+        if self._core_starts(b):
             raise KeyboardInterrupt
         return True
 
-    def _guard(self, status: Status) -> Guarded:
-        """The guard's verdict on where the core stands, kept until it moves on."""
+    def _guard(self, status: Status, goes_on: bool = False) -> Guarded:
+        """The guard's verdict on where the core stands, kept until it moves on.
+
+        Where a limit ended the run, nobody repairs dual points; unless reaching it is a stall by another name, and
+        the run ``goes_on`` if there is a way.
+        """
         key = (status, self.n_iter, self._n_renewals)
         if self._guarded is None or self._guarded[0] != key:
-            found = self._evaluated(status not in ("converged", "interrupted"))
+            repairs = goes_on or status not in ("max_iter", "max_seconds")
+            found = self._evaluated(status not in ("converged", "interrupted"), repairs)
             if status == "converged" and not found.point.is_proven:
-                found = self._evaluated(True)
+                found = self._evaluated(True, repairs)
             self._guarded = key, found
         return self._guarded[1]
 
-    def _evaluated(self, thorough: bool) -> Guarded:
+    def _evaluated(self, thorough: bool, repairs: bool) -> Guarded:
         # What is returned is the array of weights: whatever is in it counts, be it in the core's support or not.
         # A path starts at the null model, whose weights all are.
         on_path = self._is_on_a_path
         features = self.core.support() if on_path else np.flatnonzero(self.coef).astype(np.int32)
+        model = self._whole_model if thorough else None
         return guard(
-            self.here, self.core, self.coef, features, self._whole_model if thorough else None, self._is_dual_proven
+            *(self.here, self.core, self.coef, features, model, self._is_dual_proven), repairs, self._deadline
         )
 
     def _whole_model(self) -> CoreProblem:

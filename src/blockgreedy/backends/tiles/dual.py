@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles import tuning
 from blockgreedy.backends.tiles.shard import Shard
+from blockgreedy.backends.tiles.time_left import TimeLeft
 from blockgreedy.problem.penalties import within_reach, without_far_bounds
 
 Array = NDArray[np.float64]
 
 _SETTLED = 2e-15  # what is left of an equality, as a part of ‖θ‖
 _FEASIBLE = 1e-12  # what may be left
+_AS_FAST = 10  # a product of matrices, beside the decompositions that Deadline counts in
 # Least curvature of a row that moves, as a part of the bound, and steps: rows where the loss is flat move at last.
 _ATTEMPTS = ((1e-12, 8), (1e-3, 30), (1.0, 30))
 
@@ -53,21 +55,24 @@ class Equalities:
         return np.where(np.where(products < 0, np.isinf(self._upper), np.isinf(self._lower)), products, 0.0)
 
     def moved_onto(
-        self, theta: Array, curvature: Array, measure: Callable[[Array], tuple[float, ...]]
+        self, theta: Array, curvature: Array, measure: Callable[[Array], tuple[float, ...]], time: TimeLeft
     ) -> tuple[Array, Array, Array] | None:
         """The θ of the domain that keeps the constraints and is near in the metric of the curvatures.
 
         With what rounding leaves of their products, and sums over all rows of what ``measure`` says of it, the first
-        of which is ‖θ‖²: they travel together. None where the constraints cannot be kept.
+        of which is ‖θ‖²: they travel together. None where the constraints cannot be kept, or not in time.
         """
         rows, theta = self._shard.rows, self._shard.rows.into_domain(theta)
         if not self.count:
             return theta, np.zeros(0), self._shard.over_rows(*measure(theta))
         best, best_error = None, _FEASIBLE
+        work = self.count**2 * (len(rows) / _AS_FAST + self.count)  # of a step
         for floor, most in _ATTEMPTS:
             metric, moved = np.maximum(curvature, floor * rows.weights * rows.loss.curvature_bound), theta
             before, active = np.inf, np.isinf(self._lower) & np.isinf(self._upper)
             for _ in range(most):
+                if time.is_too_short_for(work, self._shard.over_rows):
+                    return best
                 products, hessian, measured = self._sums(moved, metric, measure)
                 norm = float(np.sqrt(measured[0]))
                 broken = self._broken(products)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles import tuning
+from blockgreedy.backends.tiles.time_left import NO_LIMIT, TimeLeft
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -78,9 +79,11 @@ class Model:
         penalty: WorkingPenalty,
         product: Callable[[Array, NDArray[np.int32]], Array],
         kappa: float,
+        time: TimeLeft = NO_LIMIT,
     ) -> None:
+        """``time``: which products ask for; once it is up, what is begun comes to an end."""
         self.start, self.z = weights, weights.copy()
-        self.penalty, self.kappa = penalty, kappa
+        self.penalty, self.kappa, self._time = penalty, kappa, time
         self.diagonal = diagonal + penalty.l2
         self._product, self._all = product, np.arange(len(weights), dtype=np.int32)
         self.slope = gradient + penalty.l2 * weights  # of the smooth part, at z
@@ -110,6 +113,8 @@ class Model:
         """``goal``: how far slopes may exceed their thresholds, where that is what the model is solved for."""
         for _ in range(tuning.PROX_STEPS):
             self._prox_step()
+            if self._time.is_up:
+                return
         self._newton_step(tuning.CG_MOST_TRUNCATED if truncated else tuning.CG_MOST, goal)
 
     def _l1_change(self, z: Array) -> float:
@@ -168,7 +173,8 @@ class Model:
             change = float(self.slope @ step) + self._l1_change(target) + 0.5 * curvature
             if best is None or change < best[0]:
                 best = change, target, full, curvature
-            if -best[0] >= tuning.CLIPPED_KEEPS * gain or attempt == tuning.MOST_FREEZES:
+            is_last = attempt == tuning.MOST_FREEZES or self._time.is_up
+            if -best[0] >= tuning.CLIPPED_KEEPS * gain or is_last:
                 break
             # weights that would change their sign stay at zero, and the rest is solved again
             fixed = np.where(frozen, target - z, 0.0)
@@ -247,6 +253,8 @@ class Model:
             step, bent, residual = step + size * p, bent + size * q, residual - size * q
             more = 0.5 * size * rho
             gain += more
+            if self._time.is_up:
+                break
             if (more <= tuning.CG_SHARE * gain) if goal is None else bool(np.all(np.abs(residual) <= near)):
                 break
             y = scale * residual

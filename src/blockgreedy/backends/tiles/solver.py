@@ -19,6 +19,7 @@ from blockgreedy.backends.tiles.own_rows import RowSums
 from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.selection import Selection, bins_that_fit
 from blockgreedy.backends.tiles.shard import Shard
+from blockgreedy.backends.tiles.time_left import NO_LIMIT, TimeLeft
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -40,6 +41,7 @@ class TileSolver:
         self._distinct = 1.0  # of columns that enter: the part that repeats no other
         self._equalities = self._find_equalities()
         self.dual = DualPoint(len(shard.rows), shard.lowest)
+        self._time = NO_LIMIT
         self.n_iter = self.n_products = self.n_gradients = 0
         self.nonzeros_touched = 0
         self.objective = np.nan
@@ -121,8 +123,9 @@ class TileSolver:
 
     # -- one outer iteration
 
-    def step(self) -> bool:
+    def step(self, time: TimeLeft = NO_LIMIT) -> bool:
         """False if it cannot go on in floating point."""
+        self._time = time
         objective, dual_value = self.objective, self.dual.value
         goes_on = self._iterate()
         # steps that promise less than rounding are taken without a gain that shows; they must not go on for ever
@@ -160,6 +163,8 @@ class TileSolver:
         predicted, curvature = rows.theta + rows.curvature * along, rows.curvature
         self.nonzeros_touched += columns.nonzeros_touched
         decrease = self._line_search(model, direction, along, shift)
+        if self._time.is_up:  # whoever takes the result looks for a proof
+            return True
         if decrease is None:
             self._effort, self._careful = min(tuning.MOST_EFFORT, 2 * self._effort), True
             self._kappa *= 2
@@ -247,7 +252,8 @@ class TileSolver:
             diagonal = shard.grid.all.reduce(bent[: len(w)], "diagonal")
 
         def product(p: Array, wanted: NDArray[np.int32]) -> Array:
-            found = shard.grid.all.reduce(columns.gram_product(p, wanted), "products").astype(np.float64)
+            own = self._time.told_with(columns.gram_product(p, wanted))
+            found = self._time.heard_in(shard.grid.all.reduce(own, "products")).astype(np.float64)
             return found if self._intercept_model is None else found - self._intercept_model.share(p)[wanted]
 
         if self._intercept_model is not None:
@@ -256,16 +262,16 @@ class TileSolver:
         penalty = WorkingPenalty(
             shard.penalty.alpha * facts.unit, shard.penalty.ridge * facts.l2_unit, facts.lower, facts.upper
         )
-        return Model(w, g, diagonal, penalty, product, self._kappa), columns
+        return Model(w, g, diagonal, penalty, product, self._kappa, self._time), columns
 
     def _minimise(self, model: Model, truncated: bool) -> None:
         least = (1 if truncated else tuning.CYCLES) * self._effort
         for count in range(1, 1 + max(least, tuning.SLOW_CYCLES if self._is_slow else 0)):
             before = model.change
             model.cycle(truncated)
-            if count >= least and model.change - before >= tuning.CYCLE_SHARE * model.change:
+            if (count >= least and model.change - before >= tuning.CYCLE_SHARE * model.change) or self._time.is_up:
                 break
-        if truncated:
+        if truncated or self._time.is_up:
             return
         for _ in range(tuning.ENDGAME_CYCLES):
             # near the end the model is solved until the dual point that it predicts loses little by scaling
@@ -273,6 +279,8 @@ class TileSolver:
             if -model.change > tuning.ENDGAME * self.enough or model.excess * norm <= self.enough:
                 return
             model.cycle(truncated, self.enough / norm if norm > 0 else None)
+            if self._time.is_up:
+                return
 
     def _line_search(self, model: Model, direction: Array, along: Array, shift: float) -> float | None:
         """Moves; returns the decrease of the objective, None where no step lowers it."""
@@ -337,10 +345,15 @@ class TileSolver:
 
     # -- proofs
 
+    def certify(self, time: TimeLeft) -> None:
+        """Looks for a dual point where it stands."""
+        self._time = time
+        self.prove(self.shard.rows.theta, self.shard.rows.curvature)
+
     def prove(self, theta: Array, curvature: Array) -> None:
         """Offers a dual point near θ; columns that it would have to be scaled for enter the next working set."""
         shard, l1 = self.shard, self.shard.penalty.l1
-        moved = self._equalities.moved_onto(theta, curvature, self._measure)
+        moved = self._equalities.moved_onto(theta, curvature, self._measure, self._time)
         if moved is None:
             return
         theta, left, measured = moved

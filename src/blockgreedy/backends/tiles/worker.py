@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.backends.tiles.solver import TileSolver
+from blockgreedy.backends.tiles.time_left import TimeLeft
 from blockgreedy.backends.tiles.watch import stop_was_asked
 
 Array = NDArray[np.float64]
@@ -51,16 +53,15 @@ class TileWorker:
         """From these weights, all others being 0."""
         self.solver.start(self._own(features, values), intercept)
 
-    def step(self) -> bool:
-        return self.solver.step()
+    def step(self, seconds: float = math.inf) -> bool:
+        """``seconds``, here and below: when to hurry to an end."""
+        return self.solver.step(TimeLeft(seconds, self.shard.grid.leads))
 
     def lower_alpha(self, alpha: float, l2: float) -> None:
         self.solver.lower_alpha(alpha, l2)
 
-    def certify(self) -> None:
-        """Looks for a dual point where the solver stands."""
-        rows = self.shard.rows
-        self.solver.prove(rows.theta, rows.curvature)
+    def certify(self, seconds: float = math.inf) -> None:
+        self.solver.certify(TimeLeft(seconds, self.shard.grid.leads))
 
     def support(self) -> tuple[Features, Array]:
         """Features with a weight that is not 0, ascending, and their weights: on every rank."""
