@@ -54,6 +54,45 @@ def test_trace_imports_nothing_of_ours_but_how_files_are_written():
     assert not [name for name in imports(FILES["base/files.py"]) if name.startswith("blockgreedy")]
 
 
+LOCKS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Barrier"}
+
+
+def shared_locks(path):
+    """Lines that make a lock when the module or a class is made; one inside a function belongs to its caller."""
+    waiting = list(ast.parse(path.read_text()).body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in LOCKS:
+            yield node.lineno
+        waiting += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_locks_that_all_threads_share_are_free_in_a_forked_child(name):
+    assert list(shared_locks(FILES[name])) == [], "make it by base.forks.ModuleLock"
+    of_functools = {"functools.cached_property", "functools.singledispatchmethod"}
+    assert not imports(FILES[name]) & of_functools, "take base.cached.cached_property, which has no lock"
+
+
+def test_the_search_for_locks_finds_them(tmp_path):
+    lines = ["A = threading.Lock()", "class B:", "    c = RLock()", "if A:", "    D = [Condition()]"]
+    lines += ["def f():", "    return threading.Lock()"]
+    (tmp_path / "a.py").write_text("\n".join(lines))
+    assert sorted(shared_locks(tmp_path / "a.py")) == [1, 3, 5]
+
+
+def test_the_core_makes_nothing_at_the_first_call_which_would_have_a_lock():
+    first_call = re.compile(
+        r"^\s+static (?!constexpr|constinit)(?:const |thread_local )*[\w:<>*& ]+(?:=|\{|;)", re.MULTILINE
+    )
+    for file in [*(ROOT / "cpp").rglob("*.cpp"), *(ROOT / "cpp").rglob("*.hpp")]:
+        if file.parent.name != "tests":
+            found = first_call.search(file.read_text())
+            assert found is None, f"{file.name}: {found.group().strip()}"
+
+
 PLAIN_REPORTS = ("reports/page.py", "reports/page_style", "reports/figures")
 
 
@@ -65,6 +104,7 @@ def test_report_knows_only_traces_and_plain_data(name):
         "blockgreedy.reports.page",
         "blockgreedy.reports.figures",
         "blockgreedy.base.files",
+        "blockgreedy.base.cached",
     )
     assert not [module for module in ours if not module.startswith(allowed)]
 

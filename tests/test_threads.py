@@ -2,9 +2,13 @@
 
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from multiprocessing.dummy import DummyProcess
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -12,6 +16,8 @@ import pytest
 import scipy.sparse as sp
 
 import blockgreedy as bg
+from blockgreedy.backends.tiles import watch
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.threads import resolve_threads
 from conftest import SANITIZED
 
@@ -202,3 +208,63 @@ def test_nobody_asks_for_more_threads_than_were_given(monkeypatch, rng):
     assert bg.solve(here).status == "converged"
     assert bg.solve_path(problem, n_alphas=3).status == "converged"
     assert bg.Lasso(alpha=here.alpha, standardize=True, n_threads=1).fit(X, y).status_ == "converged"
+
+
+WHILE = ["conversion", "null model", "standardize", "rescaling", "cross-validation", "store", "estimators"]
+
+
+@pytest.mark.skipif(SANITIZED == "thread", reason="ThreadSanitizer cannot start threads after a multi-threaded fork")
+@pytest.mark.parametrize("what", WHILE)
+def test_a_child_forked_while_another_thread_fits_can_fit(what):
+    script = Path(__file__).with_name("forks_while_busy.py")
+    found = subprocess.run([sys.executable, script, what, "6"], capture_output=True, text=True, timeout=240)
+    assert found.returncode == 0, found.stderr
+
+
+def in_child(do):
+    """The exit code of a child of fork(): 0 if ``do`` returns something true there."""
+    process = os.fork()
+    if process == 0:
+        code = 2
+        try:
+            code = 0 if do() else 1
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def test_a_signal_to_a_forked_child_does_not_stop_the_fit_of_its_parent():
+    def ended_by_signal():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with watch.watching(None) as own:
+        assert in_child(lambda: watch.current() is None and signal.getsignal(signal.SIGTERM) == before) == 0
+        assert in_child(ended_by_signal) == -signal.SIGTERM
+        time.sleep(0.2)
+        assert not own.asked
+
+
+def test_cached_properties_of_different_objects_do_not_wait_for_each_other():
+    started, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        def __init__(self, waits):
+            self.waits = waits
+
+        @cached_property
+        def value(self):
+            """What it is."""
+            started.set()
+            assert not self.waits or go_on.wait(60)
+            return object()
+
+    other = threading.Thread(target=lambda: Slow(True).value)
+    other.start()
+    assert started.wait(60)
+    quick = Slow(False)
+    assert quick.value is quick.value
+    assert Slow.value.__doc__ == "What it is."
+    go_on.set()
+    other.join()

@@ -26,11 +26,11 @@ const Kernels& choose() {
   return kernels_baseline;
 }
 
+// When the library is loaded: what is made at the first call has a lock, which another thread may hold at a fork().
+const Kernels& chosen = choose();
+
 }  // namespace
 
-const Kernels& kernels() {
-  static const Kernels& chosen = choose();
-  return chosen;
-}
+const Kernels& kernels() { return chosen; }
 
 }  // namespace blockgreedy

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from blockgreedy.base.cached import cached_property
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

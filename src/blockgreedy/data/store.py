@@ -16,13 +16,13 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.memory import bytes_text, free
 from blockgreedy.data.assembly import assembled

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.deadline import Deadline
 from blockgreedy.estimators.scoring import Score
 from blockgreedy.problem.null_model import null_so_far

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.validate import one_of
 from blockgreedy.family.asked import numbers
 

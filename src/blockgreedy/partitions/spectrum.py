@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import flag
 from blockgreedy.partitions.duplicates import Duplicates, find_duplicates

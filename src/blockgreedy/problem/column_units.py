@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import threading
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.cached import cached_property
+from blockgreedy.base.forks import ModuleLock
 from blockgreedy.problem.columns import as_dense, assemble
 from blockgreedy.problem.design import Design
 from blockgreedy.problem.tiled_columns import TiledColumns
@@ -21,7 +21,7 @@ Features = NDArray[np.intp]
 _FAR = 64.0  # standard deviations between a mean and 0 from which a column is moved: two digits of sixteen
 _SAMPLE = 32  # rows that show which columns might be so far from 0
 _NEARLY_ALL = 0.85  # of these rows lie near one value then
-_RESCALING = threading.Lock()  # folds share a matrix
+_RESCALING = ModuleLock()  # folds share a matrix
 
 
 class ColumnUnits:

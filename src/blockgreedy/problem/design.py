@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from blockgreedy.base.design import TiledDesign
+from blockgreedy.base.forks import ModuleLock
 from blockgreedy.problem.columns import (
     Columns,
     as_columns,
@@ -36,7 +36,7 @@ _FEW = 50_000  # entries that are turned at once: there is nothing to save
 _CACHED = 2**17  # numbers of a dense matrix that are worked on at a time
 _CANCELLED = 100  # sizes that add up to so many times the sum: columns nearly cancel
 _WIDE = 2**18  # columns; tables of fewer are small beside what a solve takes, and fresh memory costs time
-_TURNING = threading.Lock()  # folds share a matrix
+_TURNING = ModuleLock()  # folds share a matrix
 
 
 class Design:

@@ -11,13 +11,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.deadline import NEVER, Deadline
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import number, shown

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from blockgreedy.base.forks import in_child
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.problem.columns import assemble
 from blockgreedy.problem.passes import (
@@ -265,3 +266,9 @@ def shared_by(sharers: Sharers) -> Iterator[None]:
         yield
     finally:
         _sharers = before
+
+
+@in_child
+def _share_no_more() -> None:
+    global _sharers
+    _sharers = None

@@ -20,12 +20,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.base.files import replacing_text
 from blockgreedy.reports.page_style import STYLE
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from blockgreedy.backends.tiles.sparse_columns import (
     unpacked,
 )
 from blockgreedy.backends.tiles.tile import Tile
+from blockgreedy.base.cached import cached_property
 from blockgreedy.problem.columns import as_dense
 
 Array = NDArray[np.float64]

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
+from blockgreedy.base.forks import in_child
+
 BEAT = 1.0  # seconds between beats
 LOST = 20.0  # seconds without a beat after which a rank counts as gone
 _NAP = 0.25  # part of LOST; a beat that took so long: this process itself was stopped, as whole jobs are
@@ -78,6 +80,18 @@ class Watch:
                 signal.signal(number, handler)
             for end in self._pipe:
                 os.close(end)
+
+    def abandon(self) -> None:
+        """In a child of fork(): its signals are not the parent's, and nobody beats for it."""
+        self._to = self._thread = None
+        if self._pipe is None:
+            return
+        signal.set_wakeup_fd(-1)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        for end in self._pipe:
+            os.close(end)
+        self._pipe = None
 
     # -- signals
 
@@ -265,6 +279,14 @@ def watching(communicator: Any | None) -> Iterator[Watch]:
             watch.end()
         finally:
             _current = None
+
+
+@in_child
+def _watch_no_more() -> None:
+    global _current
+    if _current is not None:
+        _current.abandon()
+        _current = None
 
 
 def resuming_command(size: int) -> str:
