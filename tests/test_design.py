@@ -322,10 +322,21 @@ def test_rows_that_change_behind_our_back_are_refused(text, number, ratio, is_so
         lambda X: X.data.__setitem__(90_000, 50.0),  # a column that was dropped could get a weight now
         lambda X: X.data.__setitem__(slice(None), X.data[::-1].copy()),
         lambda X: X.indptr.__setitem__(slice(1, None), 10**6),
+        lambda X: X.data.__imul__(-1),  # every sign: changes that cancel in pairs
+        lambda X: X.data.__setitem__([10, 20], X.data[[20, 10]]),
+        lambda X: X.indices.__setitem__(slice(None), np.random.default_rng(0).permutation(X.indices)),
+        lambda X: X.indices.__setitem__(slice(None), (X.indices + 1) % P),
+        lambda X: X.indices.__setitem__(3, P + 10**6),
+        lambda X: X.indices.__setitem__(-1, -1),
+        lambda X: X.indptr.__setitem__(5, X.indptr[6]),
+        lambda X: X.indptr.__setitem__(slice(1, -1), X.indptr[1:-1] + 1),
+        lambda X: X.indptr.__setitem__(3, -5),
     ],
 )
-def test_values_and_pointers_that_change_behind_our_back_are_refused(text, change, n_threads):
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_values_and_pointers_that_change_behind_our_back_are_refused(text, change, n_threads, index_type):
     X, y = text[0].copy(), text[1]
+    X.indices, X.indptr = X.indices.astype(index_type), X.indptr.astype(index_type)
     problem = bg.Problem(X, y, loss="logistic", alpha=2e-3, n_threads=n_threads)
     change(X)
     with pytest.raises(ValueError, match="has been changed"):

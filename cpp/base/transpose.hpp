@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fingerprint.hpp"
 #include "base/large_array.hpp"
 #include "base/threads.hpp"
 #include "kernels/kernels.hpp"
@@ -86,6 +87,7 @@ class TypedRowsToColumns final : public RowsToColumns {
   const char* scan(ThreadTeam& team) override {
     if (!pointers_ascend()) return "indptr";
     nnz_ = static_cast<std::int64_t>(rows_.indptr[n_]);
+    pointer_fingerprint_ = fingerprint_of(rows_.indptr, n_ + 1);
     cut_rows(team);
     check_runs(team);
     if (out_of_range_) return "range";
@@ -107,10 +109,11 @@ class TypedRowsToColumns final : public RowsToColumns {
   }
 
  private:
-  static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and count
+  static constexpr std::int64_t check_size = 4096;  // entries that stay in the cache between check and use
   static constexpr std::int64_t entries_per_sum = 16, max_sums = 16;  // a table costs its size twice
   static constexpr std::int64_t cached_entries = 1 << 19;
-  using Lanes = std::array<std::uint32_t, n_fingerprint_lanes>;
+
+  using Passed = PassedEntries<Index, T>;
 
   // out_j = Σ_i of(x_ij) factors_i
   template <class Of>
@@ -122,13 +125,14 @@ class TypedRowsToColumns final : public RowsToColumns {
     std::vector<LargeArray<double>> sums(n_sums > 1 ? together : 0);
     for (auto& own : sums) own = LargeArray<double>::unset(p_);
     std::fill_n(out, p_, 0.0);
-    if (n_sums == 1) add_rows(0, n_, factors, every, of, out);
+    std::atomic<std::uint64_t> passed{0};
+    if (n_sums == 1) passed += add_rows(0, n_, factors, every, of, out);
     for (std::int64_t first = 0; first < n_sums && n_sums > 1; first += together) {
       const std::int64_t count = std::min(together, n_sums - first);
       team.for_all(count, [&](std::int64_t k, int) {
         std::fill_n(sums[k].data(), p_, 0.0);
         const std::int64_t begin = row_of_cut(first + k, n_sums), end = row_of_cut(first + k + 1, n_sums);
-        add_rows((begin + every - 1) / every * every, end, factors, every, of, sums[k].data());
+        passed += add_rows((begin + every - 1) / every * every, end, factors, every, of, sums[k].data());
       });
       for_column_parts(team, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
         for (std::int64_t k = 0; k < count; ++k) {
@@ -136,7 +140,7 @@ class TypedRowsToColumns final : public RowsToColumns {
         }
       });
     }
-    return true;
+    return every > 1 || passed == fingerprint_;  // an estimate proves nothing
   }
 
   bool pointers_ascend() const {
@@ -146,7 +150,10 @@ class TypedRowsToColumns final : public RowsToColumns {
     }
     return true;
   }
-  bool has_same_pointers() const { return pointers_ascend() && static_cast<std::int64_t>(rows_.indptr[n_]) == nnz_; }
+  bool has_same_pointers() const {
+    return pointers_ascend() && static_cast<std::int64_t>(rows_.indptr[n_]) == nnz_ &&
+           fingerprint_of(rows_.indptr, n_ + 1) == pointer_fingerprint_;
+  }
 
   // Where run k of so many begins, runs having about equal numbers of entries.
   std::int64_t row_of_cut(std::int64_t k, std::int64_t n_cuts) const {
@@ -161,34 +168,34 @@ class TypedRowsToColumns final : public RowsToColumns {
     for (std::int64_t run = 0; run <= n_runs_; ++run) cuts_.push_back(row_of_cut(run, n_runs_));
     all_ = LargeArray<std::uint32_t>(p_);
     own_counts_.resize(n_runs_ - 1);
-    fingerprints_.assign(n_runs_, {});
   }
 
   std::int64_t first_entry(std::int64_t run) const { return static_cast<std::int64_t>(rows_.indptr[cuts_[run]]); }
 
   void check_runs(ThreadTeam& team) {
     std::vector<T> largest(n_runs_);
+    std::atomic<std::uint64_t> fingerprint{0};
     team.for_all(n_runs_, [&](std::int64_t run, int) {
       const bool is_last = run == n_runs_ - 1;  // which counts where all are added up
       if (!is_last) own_counts_[run] = LargeArray<std::uint32_t>(p_);
       std::uint32_t* own = is_last ? all_.data() : own_counts_[run].data();
       const auto& loops = kernels().of(rows_.data);
       const std::int64_t end = first_entry(run + 1);
+      Passed passed = passed_from(first_entry(run));
       for (std::int64_t begin = first_entry(run); begin < end && !out_of_range_; begin += check_size) {
         const std::int64_t count = std::min(check_size, end - begin);
         if (!loops.all_finite(rows_.data + begin, count)) not_finite_ = true;
         largest[run] = std::max(largest[run], loops.largest_magnitude(rows_.data + begin, count));
-        add_fingerprint(begin, count, fingerprints_[run]);
+        passed.come_to(begin + count);
         if (!count_entries(own, begin, begin + count)) out_of_range_ = true;
       }
+      fingerprint += passed.sum();
     });
+    fingerprint_ = fingerprint;
     largest_ = static_cast<double>(*std::max_element(largest.begin(), largest.end()));
   }
 
-  void add_fingerprint(std::int64_t begin, std::int64_t count, Lanes& lanes) const {
-    const auto* words = reinterpret_cast<const std::uint32_t*>(rows_.data + begin);
-    kernels().fingerprint(words, count * static_cast<std::int64_t>(sizeof(T) / 4), lanes.data());
-  }
+  Passed passed_from(std::int64_t entry) const { return {rows_.indices, rows_.data, nnz_, entry}; }
 
   // False: a column number is none.
   bool count_entries(std::uint32_t* counts, std::int64_t begin, std::int64_t end) const {
@@ -200,17 +207,21 @@ class TypedRowsToColumns final : public RowsToColumns {
     return true;
   }
 
+  // The fingerprint of these rows; none where only some of them are looked at.
   template <class Of>
-  void add_rows(std::int64_t first, std::int64_t last, const double* factors, std::int64_t every, Of of,
-                double* out) const {
+  std::uint64_t add_rows(std::int64_t first, std::int64_t last, const double* factors, std::int64_t every, Of of,
+                         double* out) const {
+    Passed passed = passed_from(static_cast<std::int64_t>(rows_.indptr[std::min(first, n_)]));
     for (std::int64_t i = first; i < last; i += every) {
       const double factor = static_cast<double>(every) * factors[i];
       const auto end = static_cast<std::int64_t>(rows_.indptr[i + 1]);
+      if (every == 1) passed.come_to(end);
       for (auto k = static_cast<std::int64_t>(rows_.indptr[i]); k < end; ++k) {
         const auto j = static_cast<std::uint64_t>(rows_.indices[k]);
         if (j < static_cast<std::uint64_t>(p_)) out[j] += of(rows_.data[k]) * factor;
       }
     }
+    return passed.sum();
   }
 
   std::int64_t add_up_columns(ThreadTeam& team) {
@@ -243,13 +254,14 @@ class TypedRowsToColumns final : public RowsToColumns {
                      1);  // entry j + 1 is where the next entry of column j goes, and in the end where it ends
     const std::vector<std::int64_t> before = find_places(kept, places, team);
     std::atomic<bool> changed{false};
+    std::atomic<std::uint64_t> passed{0};
     indptr[0] = 0;
     team.for_all(n_runs_, [&](std::int64_t run, int) {
       Writer<Out> writer{places[run], static_cast<Out>(before.back()), columns.indices,
                          static_cast<T*>(columns.data)};
-      const Lanes now = kept ? place_entries<false>(run, kept, writer) : place_entries<true>(run, kept, writer);
-      if (now != fingerprints_[run]) changed = true;  // columns were chosen by other values
+      passed += kept ? place_entries<false>(run, kept, writer) : place_entries<true>(run, kept, writer);
     });
+    if (passed != fingerprint_) changed = true;  // columns were chosen by other entries
     for_column_parts(team, [&](std::int64_t part, std::int64_t first, std::int64_t last) {
       std::int64_t at = before[part], misplaced = 0;
       for (std::int64_t j = first; j < last; ++j) {
@@ -340,30 +352,24 @@ class TypedRowsToColumns final : public RowsToColumns {
     }
   };
 
-  // Calls f(i, begin, end) for the rows of a run; the fingerprint of their values, which are read just before.
+  // Calls f(i, begin, end) for the rows of a run; their fingerprint, hashed just before they are used.
   template <class F>
-  Lanes for_each_row(std::int64_t run, F&& f) const {
-    Lanes now{};
-    std::int64_t hashed = first_entry(run);
-    const std::int64_t last = first_entry(run + 1);
+  std::uint64_t for_each_row(std::int64_t run, F&& f) const {
+    Passed passed = passed_from(first_entry(run));
     for (std::int64_t i = cuts_[run]; i < cuts_[run + 1]; ++i) {
       const auto begin = static_cast<std::int64_t>(rows_.indptr[i]);
       const auto end = static_cast<std::int64_t>(rows_.indptr[i + 1]);
-      while (hashed < end) {
-        const std::int64_t count = std::min(check_size, last - hashed);
-        add_fingerprint(hashed, count, now);
-        hashed += count;
-      }
+      passed.come_to(end);
       f(static_cast<std::int32_t>(i), begin, end);
     }
-    return now;
+    return passed.sum();
   }
 
-  // The fingerprint of the values. Entries of kept columns (null: of all) are collected without a branch, which could
+  // The fingerprint of the run. Entries of kept columns (null: of all) are collected without a branch, which could
   // not be predicted.
   template <bool all, class Out>
-  Lanes place_entries(std::int64_t run, const std::uint8_t* kept, Writer<Out>& writer) const {
-    const Lanes now = for_each_row(run, [&](std::int32_t i, std::int64_t begin, std::int64_t end) {
+  std::uint64_t place_entries(std::int64_t run, const std::uint8_t* kept, Writer<Out>& writer) const {
+    const std::uint64_t passed = for_each_row(run, [&](std::int32_t i, std::int64_t begin, std::int64_t end) {
       for (std::int64_t first = begin; first < end; first += Writer<Out>::together) {
         Entry* next = writer.next;
         for (std::int64_t k = first; k < std::min(first + Writer<Out>::together, end); ++k) {
@@ -378,7 +384,7 @@ class TypedRowsToColumns final : public RowsToColumns {
       }
     });
     writer.write();
-    return now;
+    return passed;
   }
 
   // Rows ascend in every column, except where an entry occurs twice.
@@ -402,9 +408,9 @@ class TypedRowsToColumns final : public RowsToColumns {
 
   const CsrArrays<Pointer, Index, T> rows_;
   const std::int64_t n_;
-  std::vector<std::int64_t> cuts_;                     // the rows of each run
-  std::vector<Lanes> fingerprints_;                    // of the values of each run, when they were scanned
-  std::vector<LargeArray<std::uint32_t>> own_counts_;  // of each run but the last
+  std::vector<std::int64_t> cuts_;                           // the rows of each run
+  std::uint64_t fingerprint_ = 0, pointer_fingerprint_ = 0;  // when they were scanned
+  std::vector<LargeArray<std::uint32_t>> own_counts_;        // of each run but the last
   std::atomic<bool> out_of_range_{false}, not_finite_{false};
 };
 

@@ -63,16 +63,24 @@ bool all_finite_loop(const T* x, std::int64_t n) {
   return sum == 0;
 }
 
+BLOCKGREEDY_INLINE std::uint32_t mixed(std::uint32_t hash, std::uint32_t word) {
+  constexpr std::uint32_t factor = 0x9E3779B1U;  // 2^32/φ, odd
+  const std::uint32_t both = hash ^ word;
+  // Turned first: a multiplication moves bits up only, so that the signs of two words would cancel.
+  return (both << 13 | both >> 19) * factor;
+}
+
 // A hash of words in their order. Many lanes, since a multiplication has to wait for the one before it.
 void fingerprint_loop(const std::uint32_t* words, std::int64_t n, std::uint32_t* lanes) {
-  constexpr std::uint32_t factor = 0x9E3779B1U;  // 2^32/φ, odd
+  std::uint32_t own[n_fingerprint_lanes];
+  __builtin_memcpy(own, lanes, sizeof(own));
   std::int64_t k = 0;
   for (; k + n_fingerprint_lanes <= n; k += n_fingerprint_lanes) {
 #pragma omp simd
-    for (std::int64_t lane = 0; lane < n_fingerprint_lanes; ++lane)
-      lanes[lane] = (lanes[lane] ^ words[k + lane]) * factor;
+    for (std::int64_t lane = 0; lane < n_fingerprint_lanes; ++lane) own[lane] = mixed(own[lane], words[k + lane]);
   }
-  for (std::int64_t lane = 0; k < n; ++k, ++lane) lanes[lane] = (lanes[lane] ^ words[k]) * factor;
+  for (std::int64_t lane = 0; k < n; ++k, ++lane) own[lane] = mixed(own[lane], words[k]);
+  __builtin_memcpy(lanes, own, sizeof(own));
 }
 
 RowNumbers row_numbers_loop(const std::int32_t* rows, std::int64_t n) {

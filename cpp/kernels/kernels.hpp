@@ -113,7 +113,7 @@ struct ValueKernels {
   double (*fold)(const T* x, std::int64_t n, const double* signs, double* sums);
 };
 
-inline constexpr std::int64_t n_fingerprint_lanes = 16;
+inline constexpr std::int64_t n_fingerprint_lanes = 64;
 
 struct Kernels {
   const char* name;
