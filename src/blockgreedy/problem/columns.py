@@ -19,6 +19,7 @@ Columns = Any  # scipy.sparse.csc_array | NDArray; scipy's stubs do not let the 
 
 _MAX_ROWS = 2**31 - 1
 _MAX_POINTER = 2**63 - 1
+_TOGETHER = 1 << 16  # entries that are copied at a time
 
 
 def as_columns(X: Any, n_threads: int | None = None) -> Columns:
@@ -93,9 +94,37 @@ def _refuse(fault: str) -> None:
         raise _broken("indptr" if fault == "indptr" else "indices")
 
 
+def chosen_columns(columns: Columns, features: NDArray[np.integer[Any]]) -> Columns:
+    """A copy of some columns, canonical as all of them are: scipy's own would take all row numbers to int64 first.
+
+    Entries are copied some at a time, so that it takes little memory beside the copy, and of a mapped file only what
+    these columns have is read.
+    """
+    if not sp.issparse(columns):
+        return columns[:, features]
+    csc: Any = columns
+    starts = csc.indptr[features].astype(np.int64)
+    counts = csc.indptr[np.asarray(features) + 1].astype(np.int64) - starts
+    pointers = np.append(0, np.cumsum(counts))
+    indices = np.empty(pointers[-1], dtype=np.int32)
+    data = np.empty(pointers[-1], dtype=csc.dtype)
+    a = 0
+    while a < len(counts):
+        b = max(int(np.searchsorted(pointers, pointers[a] + _TOGETHER, side="right")) - 1, a + 1)
+        to = slice(int(pointers[a]), int(pointers[b]))
+        if b == a + 1:
+            at: Any = slice(int(starts[a]), int(starts[a] + counts[a]))
+        else:
+            at = np.arange(to.start, to.stop) + np.repeat(starts[a:b] - pointers[a:b], counts[a:b])
+        indices[to], data[to] = csc.indices[at], csc.data[at]
+        a = b
+    kind = np.int32 if pointers[-1] <= _MAX_ROWS else np.int64
+    return assemble(sp.csc_array, data, indices, pointers.astype(kind), (csc.shape[0], len(counts)))
+
+
 def dense_columns(columns: Columns, features: Any) -> NDArray[np.float64]:
     """Some columns as a dense float64 array."""
-    return as_dense(columns[:, features])
+    return as_dense(chosen_columns(columns, features))
 
 
 def as_dense(columns: Columns) -> NDArray[np.float64]:

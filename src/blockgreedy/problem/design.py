@@ -14,6 +14,7 @@ from blockgreedy.problem.columns import (
     Columns,
     as_columns,
     as_rows,
+    chosen_columns,
     column_norms,
     columns_of_rows,
     combined_exactly,
@@ -104,13 +105,13 @@ class Design:
         """A copy of these columns."""
         with _TURNING:
             if self._columns is not None:
-                return self._columns[:, features]
+                return chosen_columns(self._columns, features)
             if self._some is not None and self._some.has(features):
-                return self._some.columns[:, features]
+                return chosen_columns(self._some.columns, features)
             assert self._rows is not None
             kept = np.zeros(self.shape[1], dtype=np.uint8)
             kept[features] = 1
-            return columns_of_rows(self._rows, kept, self.shape, self._n_threads)[:, features]
+            return chosen_columns(columns_of_rows(self._rows, kept, self.shape, self._n_threads), features)
 
     def sum_and_size(
         self, features: NDArray[np.integer[Any]], w: NDArray[np.float64]

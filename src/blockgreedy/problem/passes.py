@@ -15,11 +15,14 @@ _SMALL = 20_000  # entries
 
 
 def core_matrix(columns: Any) -> _core.Matrix:
-    """A handle on canonical CSC or Fortran-ordered columns; no copy."""
+    """A handle on canonical CSC or Fortran-ordered columns; no copy.
+
+    But where scipy has made row numbers int64, as most of its operations do: whoever comes here need not care.
+    """
     if not sp.issparse(columns):
         return _core.dense(columns)
     csc: Any = columns
-    return _core.csc(csc.shape[0], csc.indptr, csc.indices, csc.data)
+    return _core.csc(csc.shape[0], csc.indptr, csc.indices.astype(np.int32, copy=False), csc.data)
 
 
 def copied_columns(rows: NDArray[Any], n_threads: int | None = None) -> NDArray[Any]:
