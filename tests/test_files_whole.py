@@ -7,6 +7,9 @@ import os
 import random
 import resource
 import signal
+import subprocess
+import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 import blockgreedy as bg
+from blockgreedy.base.files import replacing
 from blockgreedy.cli import app
 from conftest import SANITIZED
 
@@ -198,3 +202,35 @@ def test_what_could_not_be_written_is_not_listed_as_written(folder, monkeypatch)
     assert "csv: /dev/null" in shown
     assert "p.npz" not in shown
     assert errors == "Error: the model cannot be written to p.npz: File too large\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_that_is_told_to_end_while_it_writes_leaves_nothing_behind(tmp_path, number):
+    words = """
+        import sys, time
+        from blockgreedy.base.files import replacing
+        with replacing(sys.argv[1]) as file, replacing(sys.argv[1] + "2"):
+            file.write(b"half")
+            print("writes", flush=True)
+            time.sleep(60)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(words), tmp_path / "x"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout.readline() == b"writes\n"
+    process.send_signal(number)
+    assert process.wait(60) == -number
+    process.stdout.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_forked_child_that_is_told_to_end_leaves_what_its_parent_writes(tmp_path):
+    before = signal.getsignal(signal.SIGTERM)
+    with replacing(tmp_path / "x") as file:
+        process = os.fork()
+        if process == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGTERM
+        file.write(b"whole")
+    assert (tmp_path / "x").read_bytes() == b"whole"
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -11,9 +11,12 @@ import errno
 import io
 import os
 import secrets
+import signal
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import IO, TextIO
 
 _MOST_LINKS = 40  # of a chain of symbolic links, as in Linux
@@ -40,7 +43,7 @@ def replacing(path: str | os.PathLike[str], *suffixes: str) -> Iterator[IO[bytes
     if not target.parent.is_dir():
         raise FileNotFoundError(f"path must lie in an existing folder, got {str(path)!r}")
     unfinished = target.with_name(f".{target.name[:32]}.{secrets.token_hex(4)}.tmp")
-    try:
+    with _removed_at_the_end(unfinished):
         raw = _create(unfinished, target)
         try:
             file = io.BufferedRandom(raw)
@@ -50,8 +53,34 @@ def replacing(path: str | os.PathLike[str], *suffixes: str) -> Iterator[IO[bytes
         finally:
             raw.close()  # and not the buffer, which would try once more to write to a full disk
         unfinished.replace(target)
+
+
+_unfinished: set[Path] = set()
+
+
+@contextlib.contextmanager
+def _removed_at_the_end(path: Path) -> Iterator[None]:
+    """However it ends, by SIGTERM too where nobody else hears it: batch systems and `timeout` send it."""
+    process, hears = os.getpid(), threading.current_thread() is threading.main_thread()
+    hears = hears and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if os.getpid() == process:  # and not a child, whose parent is still writing
+            for left in list(_unfinished):
+                left.unlink(missing_ok=True)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    _unfinished.add(path)
+    if hears:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield
     finally:
-        unfinished.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        _unfinished.discard(path)
+        if hears:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
