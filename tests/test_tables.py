@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -367,3 +370,24 @@ def test_many_categories_take_memory_for_their_entries_only(tmp_path):
     np.testing.assert_array_equal(data.X.indices, order)
     np.testing.assert_array_equal(data.X.indptr, np.arange(n + 1))
     assert peak < 1000 * n  # dense would be 8 n²: 800,000 n
+
+
+@pytest.mark.parametrize("name", ["a.feather", "a.arrow"])
+@pytest.mark.parametrize("do", ["bg.load(path, target='y')", "bg.data.convert(path, path + '.store', target='y')"])
+def test_a_damaged_table_is_refused_before_its_buffers_are_followed(tmp_path, name, do):
+    words = [f"word {k}" for k in range(50)]
+    table = pa.table({"a": words, "y": np.arange(50.0)})
+    if name.endswith(".feather"):
+        pa.feather.write_feather(table, tmp_path / name, compression="uncompressed")
+    else:
+        with pa.OSFile(str(tmp_path / name), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+            stream.write_table(table)
+    content = (tmp_path / name).read_bytes()
+    ends = np.cumsum([0, *map(len, words)], dtype=np.int32).tobytes()
+    assert ends in content
+    at = content.index(ends) + 4 * 25
+    (tmp_path / name).write_bytes(content[:at] + np.int32(2**30).tobytes() + content[at + 4 :])
+    code = f"import sys, blockgreedy as bg; path = sys.argv[1]; {do}"
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / name], capture_output=True, text=True)
+    assert done.returncode == 1  # and not killed by a signal
+    assert re.search(rf"ValueError: .*{name} cannot be read as", done.stderr)

@@ -126,7 +126,14 @@ def read_columns(
             table = pa.parquet.read_table(path, columns=wanted, use_threads=n_threads != 1)
         else:
             table = _arrow(pa, path, lambda source: source.read_all())
+        sound(table)
     return [ArrowColumn(name, table.column(name)) for name in wanted]
+
+
+def sound(read: Any) -> Any:
+    """A table or a batch of one, once its buffers agree with what it says of them: pyarrow takes a file's word."""
+    read.validate(full=True)
+    return read
 
 
 def _text_of(path: Path, compression: str, head: int | None) -> Any:
@@ -172,7 +179,7 @@ def explained(path: Path, kind: str) -> Iterator[Any]:
         ) from None
     try:
         yield pa
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, KeyError, TypeError, OverflowError, UnicodeError) as error:
         raise ValueError(f"{path} cannot be read as {kind[1:]}: {error}") from error
 
 

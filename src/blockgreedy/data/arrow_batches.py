@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from blockgreedy.data.arrow import ArrowColumn, conversion, explained
+from blockgreedy.data.arrow import ArrowColumn, conversion, explained, sound
 from blockgreedy.data.compression import decompressed
 from blockgreedy.data.formats import DataFile
 
@@ -79,7 +79,7 @@ def _parquet(pa: Any, path: Path, names: list[str], start: int) -> Iterator[Any]
             before += source.metadata.row_group(groups.pop(0)).num_rows
         if groups:
             batches = source.iter_batches(columns=names, row_groups=groups, use_threads=False, batch_size=1 << 14)
-            yield from _skipped(batches, start - before)
+            yield from _skipped(map(sound, batches), start - before)
 
 
 def _arrow(pa: Any, path: Path, names: list[str]) -> Iterator[Any]:
@@ -89,10 +89,10 @@ def _arrow(pa: Any, path: Path, names: list[str]) -> Iterator[Any]:
         except pa.ArrowInvalid:
             mapped.seek(0)
             for batch in pa.ipc.open_stream(mapped):
-                yield batch.select(names)
+                yield sound(batch.select(names))
         else:
             for k in range(source.num_record_batches):
-                yield source.get_batch(k).select(names)
+                yield sound(source.get_batch(k).select(names))
 
 
 class _Unpacked(io.RawIOBase):
