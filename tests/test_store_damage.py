@@ -1,15 +1,20 @@
 """Damaged stores: every file is found out before what it says is used, by fits and by all else."""
 
 import json
+import os
 import random
 import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 import blockgreedy as bg
+from blockgreedy import _core
 from blockgreedy.data import Store, convert
+from blockgreedy.problem.columns import assemble
+from blockgreedy.problem.passes import core_matrix
 
 DAMAGED = "is damaged|is no store|has version"
 
@@ -123,3 +128,84 @@ def test_a_value_of_meta_that_could_be_true_is_told_by_its_checksum(copied):
     (copied / "meta.json").write_text(json.dumps(meta))
     with pytest.raises(ValueError, match="it was changed after it had been written"):
         Store(copied)
+
+
+def patch(store, name, change):
+    """In place, as another process would that has the file mapped."""
+    for file in store.glob(name):
+        values = np.lib.format.open_memmap(file, mode="r+")
+        change(values)
+        values.flush()
+
+
+CHANGES = {
+    "indices": lambda store: patch(store, "tile-*.indices.npy", lambda a: a.fill(2**30)),
+    "indptr": lambda store: patch(store, "tile-*.indptr.npy", lambda a: a.fill(2**40)),
+    "values": lambda store: patch(store, "tile-*.data.npy", lambda a: a.__imul__(1.001)),
+    "nan": lambda store: patch(store, "tile-*.data.npy", lambda a: a.fill(np.nan)),
+    "labels": lambda store: patch(store, "y.npy", lambda a: a.fill(0)),
+    "statistics": lambda store: patch(store, "statistics-*.npy", lambda a: a.fill(0)),
+    "cut off": lambda store: [os.truncate(file, 150) for file in store.glob("tile-*.data.npy")],
+    "replaced": lambda store: [replace_file(file) for file in store.glob("tile-*.data.npy")],
+    "deleted": lambda store: shutil.rmtree(store),
+}
+
+
+def replace_file(file):
+    values = np.load(file)
+    np.save(file.with_name("new.npy"), values[::-1].copy())
+    os.replace(file.with_name("new.npy"), file)
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_store_that_changes_while_it_is_fitted_is_refused(copied, what):
+    store = Store(copied)
+    problem = bg.Problem(store, loss="logistic", alpha=1e-3, fit_intercept=True)
+
+    def callback(record):
+        if record.iteration == 1:
+            CHANGES[what](copied)
+
+    with pytest.raises(ValueError, match=r"x\.store/.* has changed since the store was opened"):
+        bg.solve(problem, tol=1e-9, n_threads=1, callback=callback)
+
+
+def test_a_store_that_stays_as_it_is_is_not_refused(copied):
+    store = Store(copied)
+    store.dataset()
+    os.utime(copied / "meta.json")  # of which nothing is read any more
+    store.check_unchanged()
+
+
+@pytest.mark.parametrize("change", ["indptr beyond", "indptr falls", "row beyond", "row below 0"])
+def test_the_core_refuses_columns_that_lead_out_of_their_matrix(change):
+    X = sparse.random_array((300, 40), density=0.3, format="csc", rng=np.random.default_rng(0))
+    indptr, indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+    matrix = core_matrix(assemble(sparse.csc_array, X.data, indices, indptr, X.shape))
+    numbers, out, team = np.arange(40, dtype=np.int32), np.empty(40), _core.Team(2)
+    of = [matrix], [0], [0], [300], [numbers]
+    theta = np.ones(300)
+    assert _core.products_of(team, matrix, theta, numbers, out) == X.nnz
+    np.testing.assert_allclose(out, X.T @ theta)
+    _core.gather_columns(team, *of)
+    if change == "indptr beyond":
+        indptr[20] = 2**40
+    elif change == "indptr falls":
+        indptr[20] = indptr[19] - 1
+    else:
+        indices[700] = 300 if change == "row beyond" else -1
+    with pytest.raises(ValueError, match="X has changed while it was fitted"):
+        _core.products_of(team, matrix, theta, numbers, out)
+    with pytest.raises(ValueError, match="X has changed while it was fitted"):
+        _core.gather_columns(team, *of)
+
+
+def test_some_columns_of_a_tile_take_little_memory(tmp_path):
+    X = sparse.random_array((20_000, 500), density=0.2, format="csc", rng=np.random.default_rng(0))
+    store = convert(bg.Dataset(X, np.zeros(20_000)), tmp_path / "x.store")
+    tracemalloc.start()
+    found = store.some_columns(0, 0, np.array([3]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found.toarray(), X[:, [3]].toarray())
+    assert peak < 1e6  # all row numbers are 8 MB

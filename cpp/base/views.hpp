@@ -22,6 +22,7 @@ struct CscView {
   bool wide;
   const std::int32_t* indices;
   const T* data;
+  std::int64_t n_stored = 0;  // entries that the arrays hold, where pointers may lead beyond them
 
   BLOCKGREEDY_INLINE std::int64_t start(std::int64_t j) const {
     return wide ? static_cast<const std::int64_t*>(indptr)[j] : static_cast<const std::int32_t*>(indptr)[j];

@@ -21,7 +21,8 @@ PyMatrix hold_csc(std::int64_t n_rows, Vector<Pointer> indptr, Vector<std::int32
   if (last < 0 || static_cast<std::size_t>(last) > indices.size() || static_cast<std::size_t>(last) > data.size()) {
     throw std::invalid_argument("indptr points past the end of indices or data");
   }
-  return {CscView<T>{n_rows, n_cols, indptr.data(), sizeof(Pointer) == 8, indices.data(), data.data()},
+  const auto n_stored = static_cast<std::int64_t>(std::min(indices.size(), data.size()));
+  return {CscView<T>{n_rows, n_cols, indptr.data(), sizeof(Pointer) == 8, indices.data(), data.data(), n_stored},
           {nb::cast(indptr), nb::cast(indices), nb::cast(data)}};
 }
 

@@ -2,16 +2,24 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <atomic>
+#include <optional>
 #include <tuple>
 #include <variant>
 
 #include "bindings/bindings.hpp"
 #include "tiles/gathered_columns.hpp"
 #include "tiles/own_rows.hpp"
+#include "tiles/sound_columns.hpp"
 #include "tiles/working_columns.hpp"
 
 namespace blockgreedy {
 namespace {
+
+constexpr const char* changed_columns =
+    "X has changed while it was fitted: columns have rows or entries outside of it; fit again once nobody writes to "
+    "it";
 
 // Threads that several objects share. Ctrl-C is left to Python: ranks have to agree on where to stop.
 struct PyTeam {
@@ -163,11 +171,13 @@ Three gathered(PyTeam& team, const std::vector<nb::object>& matrices, const std:
       throw std::invalid_argument("begins and ends must be rows of matrices");
     parts.push_back({views[k], first_rows[k], begins[k], ends[k], columns[k].data()});
   }
-  GatheredColumns<T> found;
+  std::optional<GatheredColumns<T>> gathered;
   {
     nb::gil_scoped_release release;
-    found = gather_columns(parts, static_cast<std::int64_t>(n_wanted), team.team);
+    gathered = gather_columns(parts, static_cast<std::int64_t>(n_wanted), team.team);
   }
+  if (!gathered) throw std::invalid_argument(changed_columns);
+  GatheredColumns<T>& found = *gathered;
   return {nb::cast(give_away(std::move(found.indptr))), nb::cast(give_away(std::move(found.indices))),
           nb::cast(give_away(std::move(found.data)))};
 }
@@ -211,13 +221,24 @@ std::int64_t products_of(PyTeam& team, const PyMatrix& matrix, Vector<double> r,
   return std::visit(
       [&](const auto& view) {
         std::int64_t work = 0;
-        for (std::int64_t k = 0; k < n; ++k) work += view.count(columns.data()[k]);
-        const auto cuts = cut_by_work(columns.size(), work + n, n_column_parts,
-                                      [&](std::size_t k) { return view.count(columns.data()[k]) + 1; });
-        team.team.for_work(n_column_parts, work, [&](std::int64_t part) {
-          const auto count = static_cast<std::int64_t>(cuts[part + 1] - cuts[part]);
-          if (count > 0) column_dots(view, columns.data() + cuts[part], 0, count, r.data(), out.data() + cuts[part]);
+        for (std::int64_t k = 0; k < n; ++k) {
+          if (!is_within(view, columns.data()[k])) throw std::invalid_argument(changed_columns);
+          work += view.count(columns.data()[k]);
+        }
+        // A column that grows meanwhile counts as long as it may be.
+        const auto cuts = cut_by_work(columns.size(), work + n, n_column_parts, [&](std::size_t k) {
+          return std::clamp<std::int64_t>(view.count(columns.data()[k]), 0, work) + 1;
         });
+        std::atomic<bool> is_sound{true};
+        team.team.for_work(n_column_parts, work, [&](std::int64_t part) {
+          const std::int32_t* own = columns.data() + cuts[part];
+          const auto count = static_cast<std::int64_t>(cuts[part + 1] - cuts[part]);
+          const bool all = for_sound_runs(view, own, count, [&](std::int64_t first, std::int64_t n_run) {
+            column_dots(view, own + first, 0, n_run, r.data(), out.data() + cuts[part] + first);
+          });
+          if (!all) is_sound = false;
+        });
+        if (!is_sound) throw std::invalid_argument(changed_columns);
         return work;
       },
       matrix.view);

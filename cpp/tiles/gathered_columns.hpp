@@ -2,12 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/threads.hpp"
 #include "base/views.hpp"
+#include "tiles/sound_columns.hpp"
 
 namespace blockgreedy {
 
@@ -19,11 +22,13 @@ struct ColumnPart {
   std::int32_t begin, end;      // rows of the matrix that are taken
   const std::int32_t* columns;  // for each wanted column its number here, −1 where it has no entries
 
-  // The entries of wanted column k in these rows: where they begin, and how many they are.
+  // The entries of wanted column k in these rows: where they begin, and how many they are; −1 where the column does
+  // not lie within the matrix.
   std::pair<std::int64_t, std::int64_t> entries(std::int64_t k) const {
     if (columns[k] < 0) return {0, 0};
-    const std::int32_t* first = matrix.indices + matrix.start(columns[k]);
-    const std::int32_t* last = first + matrix.count(columns[k]);
+    const std::int64_t from = matrix.start(columns[k]), to = matrix.start(columns[k] + 1);
+    if (from < 0 || from > to || to > matrix.n_stored) return {0, -1};
+    const std::int32_t *first = matrix.indices + from, *last = matrix.indices + to;
     if (begin > 0) first = std::lower_bound(first, last, begin);
     if (end < matrix.n_rows) last = std::lower_bound(first, last, end);
     return {first - matrix.indices, last - first};
@@ -37,16 +42,23 @@ struct GatheredColumns {
   std::vector<T> data;
 };
 
-// `parts` ascend in their rows, as far as they share columns.
+// `parts` ascend in their rows, as far as they share columns. Nothing where pointers or rows lead out of a matrix, or
+// change meanwhile, as those of a mapped file may: what is returned is sound.
 template <class T>
-GatheredColumns<T> gather_columns(const std::vector<ColumnPart<T>>& parts, std::int64_t n_wanted, ThreadTeam& team) {
+std::optional<GatheredColumns<T>> gather_columns(const std::vector<ColumnPart<T>>& parts, std::int64_t n_wanted,
+                                                 ThreadTeam& team) {
   GatheredColumns<T> out;
   out.indptr.resize(n_wanted + 1);
   for (std::int64_t k = 0; k < n_wanted; ++k) {
     std::int64_t count = 0;
-    for (const ColumnPart<T>& part : parts) count += part.entries(k).second;
+    for (const ColumnPart<T>& part : parts) {
+      const std::int64_t own = part.entries(k).second;
+      if (own < 0) return std::nullopt;
+      count += own;
+    }
     out.indptr[k + 1] = out.indptr[k] + count;
   }
+  std::atomic<bool> is_sound{true};
   const std::int64_t total = out.indptr[n_wanted],
                      n_runs = std::min<std::int64_t>(64, std::max<std::int64_t>(n_wanted, 1));
   out.indices.resize(total);
@@ -56,13 +68,26 @@ GatheredColumns<T> gather_columns(const std::vector<ColumnPart<T>>& parts, std::
       std::int64_t to = out.indptr[k];
       for (const ColumnPart<T>& part : parts) {
         const auto [from, n] = part.entries(k);
-        const std::int32_t shift = part.first_row - part.begin;
+        if (n < 0 || to + n > out.indptr[k + 1]) {
+          is_sound = false;
+          return;
+        }
+        const auto shift = static_cast<std::uint32_t>(part.first_row - part.begin);
+        const auto n_rows = static_cast<std::uint32_t>(part.end - part.begin);
+        bool leaves = false;
         std::copy_n(part.matrix.data + from, n, out.data.begin() + to);
-        for (std::int64_t i = 0; i < n; ++i) out.indices[to + i] = part.matrix.indices[from + i] + shift;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto row = static_cast<std::uint32_t>(part.matrix.indices[from + i]);
+          leaves |= row - static_cast<std::uint32_t>(part.begin) >= n_rows;
+          out.indices[to + i] = static_cast<std::int32_t>(row + shift);
+        }
+        if (leaves) is_sound = false;
         to += n;
       }
+      if (to != out.indptr[k + 1]) is_sound = false;
     }
   });
+  if (!is_sound) return std::nullopt;
   return out;
 }
 

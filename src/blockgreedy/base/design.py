@@ -82,6 +82,9 @@ class TiledDesign:
     def check_statistics(self, c: int) -> None:
         """The same of what is known of the columns of a group."""
 
+    def check_unchanged(self) -> None:
+        """Refuses a matrix that is no longer what was read of it, as far as that shows without reading it."""
+
     def checksum(self) -> int:
         """Of the whole matrix: another one has another."""
         raise self._lacks("checksum")

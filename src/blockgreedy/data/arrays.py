@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from blockgreedy.base.reading import explained, read_array
 from blockgreedy.data.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
 def read_mtx(path: Path, target: str | os.PathLike[str] | None, labelled: bool) -> Dataset:
     from scipy.io import mmread
 
-    try:
+    with explained(f"{path} cannot be read as MatrixMarket"):
         X: Any = mmread(path)
-    except (ValueError, OSError, TypeError, OverflowError) as error:
-        raise ValueError(f"{path} cannot be read as MatrixMarket: {error}") from error
     if X.dtype.kind == "c":
         raise ValueError(f"{path} holds complex numbers; only real numbers are accepted")
     as_array: Any = sparse.csr_array if hasattr(X, "tocsr") else np.asarray
@@ -36,11 +35,8 @@ def read_npy(path: Path, target: str | os.PathLike[str] | None, labelled: bool) 
 
 
 def _read_array(path: Path) -> NDArray[Any]:
-    try:
-        with path.open("rb") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as .npy: {error}") from error
+    with explained(f"{path} cannot be read as .npy"), path.open("rb") as file:
+        return read_array(file)
 
 
 def _with_labels(path: Path, X: Any, target: str | os.PathLike[str] | None, labelled: bool) -> Dataset:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from blockgreedy.base.reading import archive_of, parsed_json
 from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.npz import read_npz, write_npz
@@ -63,9 +62,9 @@ def cached(path: Path, asked: dict[str, Any], read: Callable[[], Dataset]) -> Da
 
 def _read_copy(copy: Path, made_of: str) -> Dataset | None:
     """None if it was made of something else, or is damaged."""
-    with copy.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        about = json.loads(str(archive["about"]))
-    if about["made_of"] != made_of or not _are_complete(copy):
+    with archive_of(copy) as archive:
+        about = parsed_json(str(archive["about"]))
+    if about["made_of"] != made_of:
         return None
     found = read_npz(copy)
     if about["named"] != (found.feature_names is not None):  # a directory entry can be skipped unnoticed
@@ -73,20 +72,3 @@ def _read_copy(copy: Path, made_of: str) -> Dataset | None:
     encoding = Encoding.of_json(about["encoding"])
     own = {name: about[name] for name in ("index_base", "labelled")}
     return replace(found, encoding=encoding, code_columns=tuple(about["code_columns"]), **own)
-
-
-def _are_complete(copy: Path) -> bool:
-    """Whether every array ends where its file in the archive ends.
-
-    The archive's checksums are compared at the end of a file, so an array that a damaged header makes shorter would
-    otherwise be read without one.
-    """
-    with zipfile.ZipFile(copy) as archive:
-        for info in archive.infolist():
-            with archive.open(info) as member:
-                version = np.lib.format.read_magic(member)
-                read_header = np.lib.format.read_array_header_1_0
-                shape, _, dtype = (read_header if version == (1, 0) else np.lib.format.read_array_header_2_0)(member)
-                if member.tell() + math.prod(shape) * dtype.itemsize != info.file_size:
-                    return False
-    return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from blockgreedy.base.files import replacing
+from blockgreedy.base.reading import parsed_json
 from blockgreedy.data.encoding import Cross, Encoding
 from blockgreedy.data.store_files import ArrayWriter, FileFacts, check_file, mapped, write_array
 
@@ -50,7 +51,7 @@ def write_encoding(folder: Path, encoding: Encoding) -> Files:
 
 def read_encoding(folder: Path, files: Files) -> Encoding:
     check_file(folder / ENCODING, files[ENCODING])
-    plain: Any = json.loads((folder / ENCODING).read_bytes())
+    plain: Any = parsed_json((folder / ENCODING).read_bytes())
     crosses = []
     for k, entry in enumerate(plain["crosses"]):
         shape = (len(entry["columns"]), int(entry["features"]))

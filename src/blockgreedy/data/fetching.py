@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from blockgreedy.base.files import replacing_text
+from blockgreedy.base.reading import parsed_json
 from blockgreedy.data.collection import SETS, PublicSet
 from blockgreedy.data.compression import decompressed
 from blockgreedy.data.download import Download, Seen
@@ -153,7 +154,7 @@ def _retrieve(entry: PublicSet, place: Path, known: str | None, seen: Seen) -> N
 
 def _read_note(note: Path) -> dict[str, Any]:
     try:
-        about = json.loads(note.read_text())
+        about = parsed_json(note.read_text())
     except (OSError, ValueError):
         return {}
     return about if isinstance(about, dict) else {}

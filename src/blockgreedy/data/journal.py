@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from blockgreedy.base.files import growing, replacing_text
+from blockgreedy.base.reading import explained, parsed_json
 from blockgreedy.data.row_batches import Position
 from blockgreedy.data.runs import Run
 from blockgreedy.data.store_files import CONVERSION, FileFacts
@@ -50,11 +51,9 @@ class Journal:
             made = cls(folder, made_of)
             made.save()
             return made
-        try:
-            plain = json.loads(path.read_bytes())
+        with explained(f"{path} is damaged", "; delete the folder and begin again"):
+            plain = parsed_json(path.read_bytes())
             found = cls(folder, plain.pop("made_of"), [Run(**run) for run in plain.pop("runs")], **plain)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"{path} is damaged ({error}); delete the folder and begin again") from error
         asked = json.loads(json.dumps(made_of))
         if not found.runs and found.learned is None:  # nothing would be lost
             return cls(folder, asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,47 +11,63 @@ import numpy as np
 from scipy import sparse
 
 from blockgreedy.base.files import replacing
+from blockgreedy.base.reading import Archive, archive_of, explained
 from blockgreedy.data.dataset import Dataset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-BROKEN = (ValueError, OSError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error)
+_ARRAY_FILE = b"\x93NUMPY"  # how an .npy file begins
+_ARRAYS: dict[str, tuple[str, ...]] = dict.fromkeys(("csr", "csc", "bsr"), ("indices", "indptr"))
+_ARRAYS |= {"coo": ("row", "col"), "dia": ("offsets",)}
+_FORMS: dict[str, Any] = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}
 
 
 def read_npz(path: Path) -> Dataset:
-    with path.open("rb") as file:  # NumPy leaves broken files open
-        return _read(path, file)
+    with path.open("rb") as file:
+        if file.read(len(_ARRAY_FILE)) == _ARRAY_FILE:
+            raise ValueError(
+                f"{path} holds a single array; needed is an .npz file with a sparse matrix and an array y of labels"
+            )
+        with archive_of(file, f"{path} is not an .npz file") as archive:
+            return _read(path, archive)
 
 
-def _read(path: Path, file: Any) -> Dataset:
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except BROKEN as error:
-        raise ValueError(f"{path} is not an .npz file: {error}") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError(
-            f"{path} holds a single array; needed is an .npz file with a sparse matrix and an array y of labels"
-        )
-    with archive:
-        if not {"format", "shape", "data"} <= set(archive.files):
-            if "header" in archive.files:
-                raise ValueError(f"{path} holds a model, not data; use it with blockgreedy predict or report")
-            found = ", ".join(archive.files) or "nothing"
-            raise ValueError(f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}")
-        if "y" not in archive:
-            raise ValueError(f"{path} holds a matrix but no labels: add an array named y, one number per row")
-        try:
-            y = archive["y"]
-            names = archive.get("feature_names")
-            file.seek(0)
-            X: Any = sparse.load_npz(file)
-            X = (sparse.csc_array if X.format == "csc" else sparse.csr_array)(X)
-            X.check_format(full_check=True)  # scipy's products trust indices
-        except BROKEN as error:
-            raise ValueError(f"{path} cannot be read as a sparse matrix with labels: {error}") from error
+def _read(path: Path, archive: Archive) -> Dataset:
+    if not {"format", "shape", "data"} <= set(archive.names):
+        if "header" in archive:
+            raise ValueError(f"{path} holds a model, not data; use it with blockgreedy predict or report")
+        found = ", ".join(archive.names) or "nothing"
+        raise ValueError(f"{path} holds no sparse matrix as scipy.sparse.save_npz writes it; it holds {found}")
+    if "y" not in archive:
+        raise ValueError(f"{path} holds a matrix but no labels: add an array named y, one number per row")
+    with explained(f"{path} cannot be read as a sparse matrix with labels"):
+        y = archive["y"]
+        names = archive.get("feature_names")
+        X = _matrix_of(archive)
+        X = (sparse.csc_array if X.format == "csc" else sparse.csr_array)(X)
+        X.check_format(full_check=True)  # scipy's products trust indices
     return Dataset.of_file(path, X, y, names)
+
+
+def format_of(archive: Archive) -> str:
+    """Which of scipy's formats the matrix has."""
+    found: Any = archive["format"].item()
+    return found.decode("ascii") if isinstance(found, bytes) else str(found)
+
+
+def _matrix_of(archive: Archive) -> Any:
+    """What ``scipy.sparse.save_npz`` has written."""
+    form, data, shape = format_of(archive), archive["data"], tuple(archive["shape"].tolist())
+    if form not in _ARRAYS:
+        raise ValueError(f"its format {form!r} is none of {', '.join(_ARRAYS)}")
+    parts = tuple(archive[name] for name in _ARRAYS[form])
+    if form == "coo":
+        return sparse.coo_array((data, parts), shape=shape)
+    if form == "dia":
+        return sparse.dia_array((data, *parts), shape=shape)
+    return _FORMS[form]((data, *parts), shape=shape)
 
 
 def save(dataset: Dataset, path: str | os.PathLike[str], *, compressed: bool = False) -> None:

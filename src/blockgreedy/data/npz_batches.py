@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from blockgreedy.base.reading import archive_of, explained, read_header
 from blockgreedy.data.cache import state_of
 from blockgreedy.data.matrix_batches import canonical_rows
-from blockgreedy.data.npz import BROKEN
+from blockgreedy.data.npz import format_of
 from blockgreedy.data.row_batches import Position, RowBatch, RowSource, first_not_finite, without_zeros
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ _PER_ROW = 64
 def is_rows(path: Path) -> bool:
     """Whether a file holds a sparse matrix in CSR with labels; what is wrong with others ``read_npz`` says."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with explained(str(path)), archive_of(path) as archive:
             names = {"format", "shape", "data", "indices", "indptr", "y"}
-            return names <= set(archive.files) and archive["format"].item() in (b"csr", "csr")
-    except BROKEN:
+            return names <= set(archive.names) and format_of(archive) == "csr"
+    except ValueError:
         return False
 
 
@@ -38,22 +39,19 @@ class NpzRows(RowSource):
 
     def __init__(self, path: Path, dtype: Any) -> None:
         self.path, self.name = path, path.name.split(".")[0]
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                shape = archive["shape"].tolist()
-                self._indptr: NDArray[np.int64] = archive["indptr"].astype(np.int64)
-                self._y: NDArray[Any] = archive["y"]
-                self._has_names = "feature_names" in archive.files
-        except BROKEN as error:
-            raise ValueError(f"{path} cannot be read as a sparse matrix with labels: {error}") from error
-        self.size = n = int(shape[0])
-        self.n_features: int = int(shape[1])
+        with explained(f"{path} cannot be read as a sparse matrix with labels"), archive_of(path) as archive:
+            n, n_features = (int(length) for length in archive["shape"])
+            self._indptr: NDArray[np.int64] = archive["indptr"].astype(np.int64)
+            self._y: NDArray[Any] = archive["y"]
+            self._has_names = "feature_names" in archive
+        self.size = n
+        self.n_features: int = n_features
         if self._y.shape != (n,) or self._y.dtype.kind not in "biufU":
             raise ValueError(f"{path}: y must hold a number or a text for each of {n:,} rows, got {self._y.shape}")
         if len(self._indptr) != n + 1 or self._indptr[0] != 0 or np.any(np.diff(self._indptr) < 0):
             raise ValueError(f"{path} is not a valid sparse matrix: its indptr is broken")
-        with self._member("data") as (_, found):
-            self.dtype = np.dtype(dtype or (found if found == np.float32 else np.float64))
+        with self._member("data") as data:
+            self.dtype = np.dtype(dtype or (np.float32 if data.dtype == np.float32 else np.float64))
         self.extra_memory = self._indptr.nbytes + self._y.nbytes
 
     def made_of(self) -> dict[str, Any]:
@@ -63,7 +61,7 @@ class NpzRows(RowSource):
     def names(self) -> NDArray[np.str_] | None:
         if not self._has_names:
             return None
-        with np.load(self.path, allow_pickle=False) as archive:
+        with explained(f"{self.path} has no names of features"), archive_of(self.path) as archive:
             found: NDArray[np.str_] = archive["feature_names"].astype(np.str_)
         return found
 
@@ -73,18 +71,15 @@ class NpzRows(RowSource):
     def batches(self, position: Position | None, n_bytes: int) -> Iterator[RowBatch]:
         start = 0 if position is None else int(position["row"])
         most = max(1, n_bytes // _PER_ENTRY)
-        try:
-            with self._member("indices") as (indices, _), self._member("data") as (data, _):
-                indices.skip(int(self._indptr[start]))
-                data.skip(int(self._indptr[start]))
-                while start < self.size:
-                    end = int(np.searchsorted(self._indptr, self._indptr[start] + most, side="right")) - 1
-                    end = min(max(end, start + 1), start + max(1, n_bytes // _PER_ROW), self.size)
-                    count = int(self._indptr[end] - self._indptr[start])
-                    yield self._batch(start, end, indices.read(count), data.read(count))
-                    start = end
-        except (OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path} cannot be read to its end: {error}") from error
+        with self._member("indices") as indices, self._member("data") as data:
+            indices.skip(int(self._indptr[start]))
+            data.skip(int(self._indptr[start]))
+            while start < self.size:
+                end = int(np.searchsorted(self._indptr, self._indptr[start] + most, side="right")) - 1
+                end = min(max(end, start + 1), start + max(1, n_bytes // _PER_ROW), self.size)
+                count = int(self._indptr[end] - self._indptr[start])
+                yield self._batch(start, end, indices.read(count), data.read(count))
+                start = end
 
     def _batch(self, start: int, end: int, indices: NDArray[Any], data: NDArray[Any]) -> RowBatch:
         indptr = self._indptr[start : end + 1] - self._indptr[start]
@@ -107,28 +102,31 @@ class _Member:
 
     def __init__(self, path: Path, name: str, length: int) -> None:
         self.path, self.name, self.length = path, name, length
+        self._opened = ExitStack()
 
-    def __enter__(self) -> tuple[_Member, np.dtype[Any]]:
-        self._archive = zipfile.ZipFile(self.path)
-        self._file = self._archive.open(f"{self.name}.npy")
-        version = np.lib.format.read_magic(self._file)
-        read_header = np.lib.format.read_array_header_1_0
-        shape, _, self._dtype = (read_header if version == (1, 0) else np.lib.format.read_array_header_2_0)(
-            self._file
-        )
-        if len(shape) != 1 or shape[0] < self.length:
-            raise ValueError(f"{self.path} is not a valid sparse matrix: its {self.name} have shape {shape}")
-        return self, self._dtype
+    def __enter__(self) -> _Member:
+        with self._explained(), ExitStack() as opened:
+            archive = opened.enter_context(archive_of(self.path))
+            self._file, _ = opened.enter_context(archive.member(self.name))
+            (self.dtype, shape), _ = read_header(self._file)
+            if len(shape) != 1 or shape[0] < self.length or self.dtype.kind not in "biuf":
+                raise ValueError(f"its {self.name} are {self.dtype} of shape {shape}")
+            self._opened = opened.pop_all()
+        return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self._archive.close()
+        self._opened.close()
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(f"{self.path} cannot be read as a sparse matrix with labels")
 
     def read(self, count: int) -> NDArray[Any]:
-        text = self._file.read(count * self._dtype.itemsize)
-        if len(text) < count * self._dtype.itemsize:
-            raise EOFError(f"{self.name} ends too early")
-        return np.frombuffer(text, dtype=self._dtype)
+        with self._explained():
+            text = self._file.read(count * self.dtype.itemsize)
+            if len(text) < count * self.dtype.itemsize:
+                raise ValueError(f"{self.name} ends too early")
+            return np.frombuffer(text, dtype=self.dtype)
 
     def skip(self, count: int) -> None:
-        self._file.seek(count * self._dtype.itemsize, 1)
+        with self._explained():
+            self._file.seek(count * self.dtype.itemsize, 1)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,18 +32,19 @@ from blockgreedy.data.dataset import Dataset
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.feature_names import ENCODING, NAMES, read_encoding, read_names
 from blockgreedy.data.store_files import (
-    META,
     PARTS,
     TYPES,
     FileFacts,
+    KnownFiles,
     check_file,
     leaves_tile,
-    mapped,
+    pointers_leave,
+    rows_leave,
     statistics_file,
     tile_file,
 )
 from blockgreedy.data.store_meta import read_meta
-from blockgreedy.problem.columns import assemble
+from blockgreedy.problem.columns import assemble, chosen_columns
 from blockgreedy.problem.passes import combine_some_columns, core_matrix
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ class Store(TiledDesign):
         self.path = Path(path)
         self._meta = meta = read_meta(self.path)
         self._files: dict[str, FileFacts] = meta["files"]
-        self._sound: set[str] = set()  # files whose checksums have been compared
+        self._known = KnownFiles(self.path, self._files)
         self.shape: tuple[int, int] = tuple(meta["shape"])
         self.dtype = np.dtype(meta["dtype"])
         self.n_entries: int = meta["n_entries"]
@@ -117,7 +119,8 @@ class Store(TiledDesign):
         n_entries = int(self._entries[r, c])
         lengths = {"indptr": n_columns + 1, "indices": n_entries, "data": n_entries}
         arrays = {
-            part: self._array(tile_file(r, c, part), TYPES.get(part, self.dtype), (lengths[part],)) for part in PARTS
+            part: self._known.array(tile_file(r, c, part), TYPES.get(part, self.dtype), (length,))
+            for part, length in lengths.items()
         }
         made: sparse.csc_array = assemble(
             sparse.csc_array, arrays["data"], arrays["indices"], arrays["indptr"], (n_rows, n_columns)
@@ -127,15 +130,23 @@ class Store(TiledDesign):
         return made
 
     def some_columns(self, r: int, c: int, wanted: NDArray[np.integer[Any]]) -> Any:
-        return self._tile_for(r, c, wanted)[:, wanted]
+        tile = self.tile(r, c)
+        if not pointers_leave(tile, wanted):
+            copy = chosen_columns(tile, wanted)
+            if not rows_leave(copy.indices, tile.shape[0]):
+                return copy
+        raise self._damage(r, c)
 
     def _tile_for(self, r: int, c: int, wanted: NDArray[np.integer[Any]]) -> sparse.csc_array:
         """A tile of which these columns are read: refused where they name rows or entries that it does not have."""
         tile = self.tile(r, c)
         if leaves_tile(tile, wanted):
-            self.check(r, c)
-            raise ValueError(f"{self.path} is damaged: columns of tile ({r}, {c}) have entries outside of it")
+            raise self._damage(r, c)
         return tile
+
+    def _damage(self, r: int, c: int) -> ValueError:
+        self.check(r, c)
+        return ValueError(f"{self.path} is damaged: columns of tile ({r}, {c}) have entries outside of it")
 
     def tile_entries(self, r: int, c: int) -> int:
         return int(self._entries[self._place(r, c)])
@@ -143,7 +154,7 @@ class Store(TiledDesign):
     def tile_bytes(self, r: int, c: int) -> int:
         """Of its three files, which is what it takes in memory."""
         r, c = self._place(r, c)
-        return sum(self._facts(tile_file(r, c, part))["bytes"] for part in PARTS)
+        return sum(self._known.facts_of(tile_file(r, c, part))["bytes"] for part in PARTS)
 
     def will_need(self, r: int, c: int) -> None:
         """Says that this tile is used soon: the system reads it from disk meanwhile."""
@@ -151,7 +162,8 @@ class Store(TiledDesign):
         if not hasattr(os, "posix_fadvise"):
             return
         for part in PARTS:
-            with (self.path / tile_file(r, c, part)).open("rb") as file:
+            # a file that is gone is an error of whoever reads it
+            with suppress(OSError), (self.path / tile_file(r, c, part)).open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_WILLNEED)
 
     @cached_property
@@ -244,14 +256,18 @@ class Store(TiledDesign):
         r, c = self._place(r, c)
         for part in PARTS:
             name = tile_file(r, c, part)
-            check_file(self.path / name, self._facts(name))
+            check_file(self.path / name, self._known.facts_of(name))
 
     def check_once(self, r: int, c: int) -> None:
         for part in PARTS:
-            self._compare_once(tile_file(*self._place(r, c), part))
+            self._known.compare_once(tile_file(*self._place(r, c), part))
 
     def check_statistics(self, c: int) -> None:
-        self._compare_once(statistics_file(self._place(0, c)[1]))
+        self._known.compare_once(statistics_file(self._place(0, c)[1]))
+
+    def check_unchanged(self) -> None:
+        """Refuses a store of which a file has been written to, replaced or deleted since it was read."""
+        self._known.check_unchanged()
 
     def checksum(self) -> int:
         """Of all files, from ``meta.json`` alone."""
@@ -292,24 +308,10 @@ class Store(TiledDesign):
         rows, columns = self.row_cuts, self.column_cuts
         return int(rows[r + 1] - rows[r]), int(columns[c + 1] - columns[c])
 
-    def _facts(self, name: str) -> FileFacts:
-        try:
-            return self._files[name]
-        except KeyError:
-            raise ValueError(f"{self.path / META} is damaged: it does not list {name}") from None
-
     def _sound_array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """Of a file whose checksum is compared when it is first asked for."""
-        self._compare_once(name)
-        return self._array(name, dtype, shape)
-
-    def _compare_once(self, name: str) -> None:
-        if name not in self._sound:
-            check_file(self.path / name, self._facts(name))
-            self._sound.add(name)
-
-    def _array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        return mapped(self.path / name, self._facts(name), dtype, shape)
+        self._known.compare_once(name)
+        return self._known.array(name, dtype, shape)
 
     def _of_rows(self, name: str) -> NDArray[np.float64] | None:
         return self._sound_array(name, np.float64, (self.shape[0],)) if name in self._files else None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from blockgreedy.base.reading import parsed_json
 from blockgreedy.data.store_files import CONVERSION, META
 
 FORMAT, VERSION = "blockgreedy store", 1
@@ -46,7 +47,7 @@ def _read(folder: Path) -> Any:
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no store {str(folder)!r}, a folder that blockgreedy data convert makes")
     try:
-        return json.loads((folder / META).read_bytes())
+        return parsed_json((folder / META).read_bytes())
     except FileNotFoundError:
         if (folder / CONVERSION).is_file():
             raise ValueError(
@@ -54,7 +55,7 @@ def _read(folder: Path) -> Any:
                 "on where it stopped"
             ) from None
         raise ValueError(f"{folder} is no store: it has no {META}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _damaged(folder, str(error)) from error
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.files import replacing
 from blockgreedy.base.names import CRITERIA
+from blockgreedy.base.reading import archive_of, explained, parsed_json
 from blockgreedy.models.quality import CURVES
 from blockgreedy.problem.losses import LOSSES
 from blockgreedy.solvers.trace import COLUMNS, WHOLE_COLUMNS
@@ -31,10 +31,6 @@ Described = Callable[[str], tuple[tuple[int, ...], Any] | None]  # shape and dty
 Read = Callable[[str], NDArray[Any]]
 
 _MOST_HEADER = 1 << 30  # bytes
-_BROKEN = (
-    *(ValueError, KeyError, TypeError, AttributeError, OSError, EOFError, OverflowError, MemoryError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error),
-)
 _PER_ALPHA = ("intercepts", "objectives", "gaps")
 _TRACE = tuple(f"trace_{name}" for name in COLUMNS)
 _CV = ("cv_alphas", "cv_mean", "cv_std_error", "cv_nonzeros")
@@ -66,14 +62,12 @@ def read_model(path: Path) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays that make a model; executes nothing."""
     if not path.is_file():
         raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
-    try:
+    with explained(f"{path} cannot be read as a model"):
         return _read_json(path) if path.suffix.lower() == ".json" else _read_npz(path)
-    except _BROKEN as error:
-        raise ValueError(f"{path} cannot be read as a model: {error}") from error
 
 
 def _read_json(path: Path) -> tuple[dict[str, Any], Arrays]:
-    header = json.loads(path.read_text(encoding="utf-8"))
+    header = parsed_json(path.read_text(encoding="utf-8"))
     lists = header.pop("arrays", None) if isinstance(header, dict) else None
     _check_format(header)
     if not isinstance(lists, dict):
@@ -85,30 +79,22 @@ def _read_json(path: Path) -> tuple[dict[str, Any], Arrays]:
 def _read_npz(path: Path) -> tuple[dict[str, Any], Arrays]:
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no model")
-    with zipfile.ZipFile(path) as archive:
-        members = set(archive.namelist())
+    with archive_of(path) as archive:
 
         def described(name: str) -> tuple[tuple[int, ...], Any] | None:
-            if f"{name}.npy" not in members:
+            if name not in archive:
                 return None
-            with archive.open(f"{name}.npy") as member:
-                first = np.lib.format.read_magic(member) == (1, 0)
-                read_header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-                shape, _, dtype = read_header(member)
+            dtype, shape = archive.described(name)
             return shape, dtype
-
-        def read(name: str) -> NDArray[Any]:
-            with archive.open(f"{name}.npy") as member:
-                return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
 
         found = described("header")
         if found is None or found[0] != () or found[1].kind != "U":
             raise ValueError("it is no model")
         if found[1].itemsize > _MOST_HEADER:
             raise ValueError(f"its header takes {found[1].itemsize:,} bytes, expected at most {_MOST_HEADER:,}")
-        header = json.loads(str(read("header")))
+        header = parsed_json(str(archive["header"]))
         _check_format(header)
-        return header, _checked(header, described, read)
+        return header, _checked(header, described, archive.__getitem__)
 
 
 # ------------------------------------------------------------------------------------------------------- checks

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from scipy.sparse import issparse
 from blockgreedy import _core
 from blockgreedy.base.files import replacing
 from blockgreedy.base.names import PARTITION_KINDS, PartitionKind
+from blockgreedy.base.reading import archive_of, explained
 from blockgreedy.base.reals import as_array, real_array
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import at_least, one_of, seed_of, shown, whole
@@ -189,12 +188,10 @@ class Partition:
         """Reads what ``save`` wrote."""
         if not Path(path).is_file():
             raise FileNotFoundError(f"path must name an existing file, got {str(path)!r}")
-        try:
-            with np.load(path, allow_pickle=False) as archive:
+        with explained(f"{path} holds no partition as Partition.save writes it"):
+            with archive_of(path) as archive:
                 block_of, n_blocks, kind, seed = (archive[name] for name in ("block_of", "n_blocks", "kind", "seed"))
             return cls(block_of, int(n_blocks), str(kind), int(seed) if seed >= 0 else None)
-        except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"{path} holds no partition as Partition.save writes it: {error}") from error
 
     def _check_shape(self, X: Any) -> tuple[int, int]:
         n_rows, n_features = np.shape(X)

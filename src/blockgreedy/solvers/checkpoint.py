@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import tokenize
 import warnings
-import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.base.files import replacing
+from blockgreedy.base.reading import archive_of, explained, parsed_json
 from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
 
@@ -30,11 +29,6 @@ Array = NDArray[np.float64]
 
 _FORMAT, _VERSION = "blockgreedy checkpoint", 1
 _SAMPLE = 1 << 20  # entries of a matrix in memory that are looked at to recognise it
-# what reading an archive raises where bytes of it have changed
-_BROKEN = (
-    ValueError, KeyError, TypeError, EOFError, OSError, RuntimeError,
-    zipfile.BadZipFile, zlib.error, tokenize.TokenError,
-)  # fmt: skip
 _COUNTERS = ("n_iter", "nonzeros_touched")
 
 
@@ -99,16 +93,14 @@ class Checkpoint:
 
     def _read(self) -> Saved:
         name = f"checkpoint={shown(str(self.path))}"
-        try:
-            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
+        with explained(f"{name} cannot be read as a checkpoint", "; delete it to start anew"):
+            with archive_of(self.path) as file:
+                header = parsed_json(str(file["header"]))
                 features, values = file["features"], file["values"]
             if header["format"] != _FORMAT:
                 raise ValueError("it is another kind of file")
             version, theirs = header["version"], dict(header["problem"])
             saved = Saved(features, values, header["intercept"], *(header[name] for name in _COUNTERS))
-        except _BROKEN as error:
-            raise ValueError(f"{name} cannot be read as a checkpoint: {error}; delete it to start anew") from error
         if version != _VERSION:
             raise ValueError(f"{name} has version {version!r}, and this version of blockgreedy reads {_VERSION}")
         self._compare(name, theirs)

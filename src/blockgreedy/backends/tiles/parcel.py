@@ -93,6 +93,7 @@ class Parcel:
             self.floor,
             self.lowest,
             self.most_entries,
+            self.matrix.check_unchanged if isinstance(self.matrix, TiledDesign) else _nothing,
         )
 
     def _tile(self, team: Team) -> Tile:
@@ -108,6 +109,10 @@ class Parcel:
         as_stored = Tile(shape, self.dtype, pieces, *nothing).take(self.moved, team)
         own = np.asfortranarray(as_dense(as_stored), dtype=self.dtype)
         return Tile(shape, self.dtype, pieces, self.moved, own - self.by.astype(self.dtype))
+
+
+def _nothing() -> None:
+    """For matrices in memory."""
 
 
 def _parts_inside(cuts: NDArray[np.int64], wanted: slice) -> list[float]:

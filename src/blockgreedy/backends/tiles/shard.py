@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,7 @@ class Shard:
     floor: float  # a gap that is enough whatever tol says
     lowest: float  # no objective is lower: what a dual point of 0 proves
     most_entries: float = np.inf  # of the working set, on all ranks together
+    check_unchanged: Callable[[], None] = lambda: None  # that the matrix is still what was read of it
 
     @property
     def has_l2(self) -> bool:

@@ -75,8 +75,13 @@ class TileWorker:
         return features[order], numbers[1, order]
 
     def verify(self, features: Features, values: Array, intercept: float) -> tuple[float, float, float]:
-        """Objective and penalty of these weights, and the value of the dual point, from the data alone."""
-        return self.solver.verify(self._own(features, values), intercept)
+        """Objective and penalty of these weights, and the value of the dual point, from the data alone.
+
+        Which must be the data that were checked when the fit began: of others these numbers would say nothing.
+        """
+        found = self.solver.verify(self._own(features, values), intercept)
+        self.shard.check_unchanged()
+        return found
 
     def dual(self) -> Array:
         """The dual point, in the order of the rows: on every rank."""
