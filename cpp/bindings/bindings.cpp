@@ -6,6 +6,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <exception>
+#include <new>
+
 #include "base/random.hpp"
 #include "kernels/kernels.hpp"
 #include "math/penalties.hpp"
@@ -125,6 +128,13 @@ void bind_parts(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   m.doc() = "The compiled core of blockgreedy.";
+  nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, "not enough memory for the arrays of this step");
+    }
+  });
   blockgreedy::bind_matrix(m);
   blockgreedy::bind_problem(m);
   blockgreedy::bind_block_greedy(m);

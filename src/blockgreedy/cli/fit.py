@@ -7,13 +7,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.table import Table
 from rich.text import Text
 
-from blockgreedy.base.design import TiledDesign
 from blockgreedy.base.names import PARTITION_KINDS, GreedyRule, Method, OnDivergence, ScanMode, Update
 from blockgreedy.base.threads import resolve_threads
 from blockgreedy.base.validate import check_limits, non_negative, seed_of
@@ -22,14 +19,15 @@ from blockgreedy.cli.asked import ModelOption, ProblemOptions, ReportOption
 from blockgreedy.cli.facts import data_facts, finite, pick, settings_of
 from blockgreedy.cli.outputs import Input, Output
 from blockgreedy.cli.progress import Progress, ratio
-from blockgreedy.cli.scores import check_share, held_out_words, score_facts, show_scores, split
+from blockgreedy.cli.scores import check_share, held_out_words, score_facts, scores_of, show_scores, split
 from blockgreedy.cli.shell import Results, app, fail, failures, note, option, takes, warnings_as_lines
 from blockgreedy.cli.stored import StoreOptions, rows_of
 from blockgreedy.cli.texts import NOT_CONVERGED, THREADS, TOL, WRONG_USE
 from blockgreedy.cli.together import Company, company_of, refuse_copies
 from blockgreedy.data import Dataset
+from blockgreedy.models.extras import LeftOutWarning
 from blockgreedy.models.model import Model
-from blockgreedy.models.quality import ON_TRAINING_ROWS, measure
+from blockgreedy.models.quality import ON_TRAINING_ROWS
 from blockgreedy.partitions.partition import Partition
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.checkpoint import CheckpointWarning
@@ -240,18 +238,18 @@ def _fit(options: FitOptions, company: Company) -> None:
         if not company.leads:
             raise typer.Exit
         with failures(code=WRONG_USE):
-            decision = _decision(scored.X, problem, solution)
             weights = problem.row_weights if scored is dataset else None
-            quality = measure(
-                problem.loss.name, problem.classes, decision, scored.y, rows=rows, sample_weight=weights
-            )
+            with warnings_as_lines(LeftOutWarning):
+                quality = scores_of(problem, solution, scored, rows, weights)
     code = 0 if solution.status == "converged" else NOT_CONVERGED
     outputs.write("trace", solution.trace.to_csv)
     if solution.telemetry is not None:
         outputs.write("telemetry", solution.telemetry.save)
     facts = _facts(options, dataset, problem, solution, company)
     model = outputs.write_model(
-        lambda: replace(Model.of_solution(problem, solution, dataset, settings_of(facts)), quality=quality)
+        lambda: replace(
+            Model.of_solution(problem, solution, dataset, settings_of(facts), options.memory), quality=quality
+        )
     )
     if model is not None and not options.quiet:
         if model.aliases is None:
@@ -259,12 +257,13 @@ def _fit(options: FitOptions, company: Company) -> None:
         elif model.aliases:
             note(copies_advice(len(model.aliases)))
     if options.as_json:
-        typer.echo(json.dumps(finite(facts) | {"quality": score_facts(quality)}))
+        typer.echo(json.dumps(finite(facts) | {"quality": None if quality is None else score_facts(quality)}))
     else:
         console = Results()
         console.print(_summary(facts, outputs.written))
         console.print()
-        show_scores(console, quality, problem.classes)
+        if quality is not None:
+            show_scores(console, quality, problem.classes)
         if options.holdout is not None:
             rest = f"The model was fitted on the other {problem.n_samples:,} rows."
             console.print(f"{rest} Fit without --holdout to use all rows.", style="dim", highlight=False)
@@ -274,12 +273,6 @@ def _fit(options: FitOptions, company: Company) -> None:
 def _read(options: FitOptions, company: Company) -> Dataset:
     stored = options.stored(options.data, company)
     return options.read(n_threads=options.n_threads) if stored is None else stored
-
-
-def _decision(X: Any, problem: Problem, solution: Solution) -> NDArray[np.float64]:
-    product = X.combine(solution.coef) if isinstance(X, TiledDesign) else X @ solution.coef
-    decision = np.asarray(product, dtype=np.float64) + solution.intercept
-    return decision if problem.offset is None else decision + problem.offset
 
 
 def _with_partition(options: FitOptions) -> dict[str, Any]:

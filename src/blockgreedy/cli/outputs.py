@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from blockgreedy.cli.shell import complain, fail, failures
+from blockgreedy.cli.shell import complain, fail, failures, warnings_as_lines
 from blockgreedy.cli.texts import FAILED, WRONG_USE
+from blockgreedy.models.extras import LeftOutWarning
 from blockgreedy.models.model import Model
 
 Input = tuple[str, Path]  # what it is, for messages, and where
@@ -77,8 +78,8 @@ class Outputs:
             path = _given(output)
             try:
                 write(path)
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or str(error)
+            except (OSError, ValueError, MemoryError) as error:
+                reason = getattr(error, "strerror", None) or str(error) or "not enough memory"
                 self.code = complain(f"{output.what} cannot be written to {path}: {reason}", FAILED)
             else:
                 self.written[name] = path
@@ -87,7 +88,8 @@ class Outputs:
         """The model and its page, where they are asked for; returns the model, if it was made."""
         if not (self._named("model") or self._named(report)):
             return None
-        model = make()
+        with warnings_as_lines(LeftOutWarning):
+            model = make()
         self.write("model", model.save)
         self.write(report, lambda path: _write_page(model, path))
         return model

@@ -9,11 +9,15 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from blockgreedy.base.design import TiledDesign
 from blockgreedy.cli.shell import fail
 from blockgreedy.cli.texts import WRONG_USE
 from blockgreedy.data import Dataset
 from blockgreedy.data.dataset import label_text
-from blockgreedy.models.quality import LABELS, LOWER_IS_BETTER, ON_TRAINING_ROWS, Quality
+from blockgreedy.models.extras import unless_memory_ends
+from blockgreedy.models.quality import LABELS, LOWER_IS_BETTER, ON_TRAINING_ROWS, Quality, measure
+from blockgreedy.problem.problem import Problem
+from blockgreedy.solvers.solution import Solution
 
 _ROWS = 12  # of a table of alphas
 _OPTIMISTIC = (
@@ -68,6 +72,21 @@ def some_of(n_alphas: int, chosen: Iterable[int]) -> list[int]:
 def show_elided(console: Console, n_alphas: int, n_shown: int, where: str) -> None:
     if n_shown < n_alphas:
         console.print(f"… {n_alphas - n_shown} more alphas; {where}", style="dim", highlight=False)
+
+
+def scores_of(
+    problem: Problem, solution: Solution, scored: Dataset, rows: str, weights: NDArray[np.float64] | None
+) -> Quality | None:
+    """Of these rows. None, with a warning, where there is too little memory: the model is worth more."""
+
+    def made() -> Quality:
+        X = scored.X
+        product = X.combine(solution.coef) if isinstance(X, TiledDesign) else X @ solution.coef
+        decision = np.asarray(product, dtype=np.float64) + solution.intercept
+        decision = decision if problem.offset is None else decision + problem.offset
+        return measure(problem.loss.name, problem.classes, decision, scored.y, rows=rows, sample_weight=weights)
+
+    return unless_memory_ends("the scores", made)
 
 
 def score_facts(quality: Quality) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -107,8 +108,10 @@ class _Member:
     def __enter__(self) -> _Member:
         with self._explained(), ExitStack() as opened:
             archive = opened.enter_context(archive_of(self.path))
-            self._file, _ = opened.enter_context(archive.member(self.name))
-            (self.dtype, shape), _ = read_header(self._file)
+            self._file, size = opened.enter_context(archive.member(self.name))
+            (self.dtype, shape), begin = read_header(self._file)
+            if begin + math.prod(shape) * self.dtype.itemsize != size:
+                raise ValueError(f"its {self.name} take {size - begin:,} bytes, not {self.dtype} of shape {shape}")
             if len(shape) != 1 or shape[0] < self.length or self.dtype.kind not in "biuf":
                 raise ValueError(f"its {self.name} are {self.dtype} of shape {shape}")
             self._opened = opened.pop_all()

@@ -28,13 +28,11 @@ from blockgreedy.base.validate import one_of
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.models.aliases import Aliases
 from blockgreedy.models.cross_validation import CrossValidation
+from blockgreedy.models.extras import aliases_of, support_of, unless_memory_ends
 from blockgreedy.models.model_file import read_model, write_model
 from blockgreedy.models.plain import of_plain, to_plain
 from blockgreedy.models.quality import Quality, measure
-from blockgreedy.partitions.duplicates import copies_of
-from blockgreedy.problem.columns import without_stored_zeros
 from blockgreedy.problem.losses import LOSSES
-from blockgreedy.problem.tiled_columns import TiledColumns
 from blockgreedy.solvers.criteria import lowest
 from blockgreedy.solvers.trace import Trace
 
@@ -47,9 +45,6 @@ if TYPE_CHECKING:
     from blockgreedy.solvers.solution_path import SolutionPath
 
 Array = NDArray[np.float64]
-
-_MOST_COMPARED = 50_000_000  # entries of a store that are taken into memory to find copies of columns
-
 
 __all__ = ["CrossValidation", "Model"]
 
@@ -140,9 +135,11 @@ class Model:
         solution: Solution,
         dataset: Dataset | None = None,
         settings: Mapping[str, Any] | None = None,
+        memory: int | str | None = None,
     ) -> Model:
-        s = solution
-        return cls.of_weights(problem, s.coef, s.intercept, s.objective, s.gap, s.status, s.trace, dataset, settings)
+        """``memory``: what a problem of a store may take to find out which features have copies, as in ``solve``."""
+        s, more = solution, (dataset, settings, memory)
+        return cls.of_weights(problem, s.coef, s.intercept, s.objective, s.gap, s.status, s.trace, *more)
 
     @classmethod
     def of_weights(
@@ -156,6 +153,7 @@ class Model:
         trace: Trace | None = None,
         dataset: Dataset | None = None,
         settings: Mapping[str, Any] | None = None,
+        memory: int | str | None = None,
     ) -> Model:
         features = np.flatnonzero(coef)
         ends = np.array([0, len(features)])
@@ -167,7 +165,7 @@ class Model:
             gaps=np.array([gap]),
             statuses=(status,),
             trace=trace,
-            **_common(problem, features, dataset, settings),
+            **_common(problem, features, dataset, settings, memory),
         )
 
     @classmethod
@@ -353,14 +351,18 @@ class Model:
 
 
 def _common(
-    problem: Problem, with_weight: NDArray[np.int64], dataset: Dataset | None, settings: Mapping[str, Any] | None
+    problem: Problem,
+    with_weight: NDArray[np.int64],
+    dataset: Dataset | None,
+    settings: Mapping[str, Any] | None,
+    memory: int | str | None = None,
 ) -> dict[str, Any]:
     return {
         "loss": problem.loss.name,
         "f_null": problem.null_model.objective,
         "classes": problem.classes,
-        "support": _support(problem),
-        "aliases": _aliases(problem, with_weight),
+        "support": unless_memory_ends("the numbers of rows", lambda: support_of(problem)),
+        "aliases": unless_memory_ends("copies of features", lambda: aliases_of(problem, with_weight, memory)),
         "settings": dict(settings or {}) | surroundings(),
         **(
             {"feature_names": problem.feature_names}
@@ -372,29 +374,3 @@ def _common(
             }
         ),
     }
-
-
-def _aliases(problem: Problem, with_weight: NDArray[np.int64]) -> Aliases | None:
-    """None for a store of which too many columns would have to be looked at."""
-    design = problem.design
-    if not isinstance(design, TiledColumns):
-        return Aliases(copies_of(problem.X, with_weight, problem.n_threads), with_weight)
-    alike = design.alike(with_weight)
-    if int(np.sum(design.entries()[alike])) > _MOST_COMPARED:
-        return None
-    found = copies_of(design.take(alike), np.searchsorted(alike, with_weight), problem.n_threads)
-    return Aliases([alike[group] for group in found], with_weight)
-
-
-def _support(problem: Problem) -> NDArray[np.int64]:
-    """In how many rows each feature is not 0. Rows of weight 0 do not count."""
-    counted = None if problem.row_weights is None or np.all(problem.row_weights) else problem.row_weights > 0
-    if isinstance(problem.design, TiledColumns):
-        return problem.design.entries(counted)
-    columns: Any = without_stored_zeros(problem.X)
-    if isinstance(columns, np.ndarray):
-        return np.asarray(np.count_nonzero(columns if counted is None else columns[counted], axis=0), dtype=np.int64)
-    if counted is None:
-        return np.asarray(np.diff(columns.indptr), dtype=np.int64)
-    before = np.append(0, np.cumsum(counted[columns.indices]))
-    return np.asarray(np.diff(before[columns.indptr]), dtype=np.int64)
