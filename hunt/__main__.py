@@ -32,15 +32,17 @@ class Tally:
 
     def __init__(self, kinds: list[str]) -> None:
         self.problems: Counter[str] = Counter()
-        self.statuses = {kind: Counter[str]() for kind in kinds}
-        self.errors: dict[str, list[float]] = {kind: [] for kind in kinds}
+        self.late: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
+        self.errors: dict[str, list[tuple[float, int]]] = {kind: [] for kind in kinds}  # of stalls, and their seeds
         self.findings: dict[tuple[str, str], list[int]] = {}  # seeds by class and check
 
     def add(self, kind: str, seed: int, outcome: Outcome) -> Finding | None:
         """Returns the finding if it is the first of its check in this class."""
         self.problems[kind] += 1
-        self.statuses[kind].update(outcome.statuses)
-        self.errors[kind] += outcome.errors
+        self.statuses.update(outcome.statuses)
+        self.late[kind] += any(finding.check == "late" for finding in outcome.findings)
+        self.errors[kind] += [(error, seed) for error in outcome.errors]
         worst = outcome.worst
         if worst is None:
             return None
@@ -49,16 +51,20 @@ class Tally:
         return worst if len(seeds) == 1 else None
 
     def table(self) -> str:
-        form = "{:12} {:>8} {:>9} {:40} {:20} {}"
-        lines = [form.format("class", "problems", "converged", "other statuses", "true error of stalls", "findings")]
-        for kind, statuses in self.statuses.items():
-            others = ", ".join(f"{n} {status}" for status, n in statuses.most_common() if status != "converged")
-            errors = self.errors[kind]
-            stalls = f"{len(errors)}, at most {max(errors):.2g}" if errors else ""
-            found = ", ".join(f"{len(seeds)} {check}" for (k, check), seeds in self.findings.items() if k == kind)
-            lines.append(
-                form.format(kind, self.problems[kind], statuses["converged"], others, stalls, found or "none")
-            )
+        form = "{:12} {:>8} {:>8} {:>6} {:>20} {:>4}  {}"
+        lines = [
+            form.format("class", "problems", "findings", "stalls", "largest error (seed)", "late", "what was found")
+        ]
+        for kind, errors in self.errors.items():
+            counts = {check: len(seeds) for (k, check), seeds in self.findings.items() if k == kind}
+            largest = "{:.2g} ({})".format(*max(errors)) if errors else ""
+            found = ", ".join(f"{n} {check}" for check, n in counts.items())
+            numbers = self.problems[kind], sum(counts.values()), len(errors), largest, self.late[kind]
+            lines.append(form.format(kind, *numbers, found or "none"))
+        lines += [
+            "",
+            "how the runs ended: " + ", ".join(f"{n} {status}" for status, n in self.statuses.most_common()),
+        ]
         return "\n".join(lines)
 
 

@@ -13,7 +13,9 @@ import scipy.sparse as sp
 SMALL_SETS = {"LEAST_SET": 3, "KEPT_AT_LEAST": 0, "BASE_BYTES": 0}
 
 
-PATIENCE = 10.0  # seconds of a fit by ranks: where several share a core, an iteration may take so long
+PATIENCE = (
+    10.0  # max_seconds of a fit that is to end by itself: where ranks share a core, an iteration may take seconds
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Case:
     seed: int
     X: Any  # as handed over: dense or sparse, any dtype
     y: np.ndarray
-    call: str = "solve"  # "solve", "path", "fit" (an estimator) or "formats" (several forms of X)
+    call: str = "solve"  # what is done with it: a name in CALLS of checks.py
     problem: dict[str, Any] = field(default_factory=dict)  # arguments of Problem
     options: dict[str, Any] = field(default_factory=dict)  # arguments of solve, solve_path or the estimator
     estimator: str = ""
@@ -40,7 +42,9 @@ class Case:
     stop: tuple[str, int] | None = None  # a callback: ("return" or "raise", at which record)
     grid: Grid | None = None  # of ranks, which solve it together
     exponent: int = 0  # the largest power of ten that the data was scaled by
-    must_converge: bool = False  # a stall is a finding
+    must_converge: bool = False  # a stall far from the optimum is a finding
+    must_prove: bool = False  # a stall anywhere is
+    use: dict[str, Any] = field(default_factory=dict)  # what happens beside the call: changes, forks, damage
     recipe: list[str] = field(default_factory=list)  # lines of Python that make X and y, where they are that simple
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hunt.case import Case
+from hunt.case import PATIENCE, Case
 from hunt.oracle import CLASSIFIERS, Exact
 
 Rng = np.random.Generator
@@ -72,6 +72,13 @@ def with_alpha(rng: Rng, case: Case, least: float = 1e-6, most: float = 1.2) -> 
 
 def draw_tol(rng: Rng, least: float = 1e-10) -> float:
     return float(10.0 ** rng.uniform(np.log10(least), -2))
+
+
+def draw_deadline(rng: Rng, case: Case) -> None:
+    """Every fit is told how long it may take: some as long as it needs, some less."""
+    limit = float(np.exp(rng.uniform(np.log(0.02), np.log(0.5)))) if rng.random() < 0.15 else PATIENCE
+    if "max_seconds" not in case.options and case.call not in ("curve", "damage", "deadline"):
+        case.options["max_seconds"] = limit
 
 
 def stored(rng: Rng, X: np.ndarray) -> Any:

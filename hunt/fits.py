@@ -10,6 +10,7 @@ import numpy as np
 import blockgreedy as bg
 from hunt.case import Case, dense
 from hunt.certificates import exact_problem, null_objective, share
+from hunt.lateness import on_time
 from hunt.optimum import minimise
 from hunt.oracle import Exact
 from hunt.outcome import Outcome
@@ -18,14 +19,11 @@ from hunt.outcome import Outcome
 def check_fit(case: Case, outcome: Outcome) -> None:
     from sklearn.exceptions import ConvergenceWarning
 
-    model = estimator(case)
     problem = dict(case.problem)
     rows = {name: problem.pop(name) for name in ("sample_weight", "offset") if name in problem}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if case.before is not None:
-            model.fit(*case.before)
-        model.fit(case.X, case.y, **rows)
+        model = on_time(case, outcome, lambda: _earlier(case).fit(case.X, case.y, **rows))
     outcome.statuses.append(model.status_)
     w, b = np.ravel(np.asarray(model.coef_, dtype=np.float64)), float(np.ravel(model.intercept_)[0])
     gap = float(np.ravel(model.dual_gap_)[0])
@@ -59,8 +57,14 @@ def check_fit(case: Case, outcome: Outcome) -> None:
         )
     if model.status_ in ("stalled", "max_iter") and not case.has_budget:
         outcome.errors.append(share(error, f_null))
-    if case.estimator == "LassoCV":
+    if case.estimator == "LassoCV" and not case.has_budget:
         _check_cv(case, model, outcome)
+
+
+def _earlier(case: Case) -> Any:
+    """The estimator, fitted to what it was fitted to first."""
+    model = estimator(case)
+    return model if case.before is None else model.fit(*case.before)
 
 
 def estimator(case: Case) -> Any:
@@ -83,7 +87,7 @@ def _peer(case: Case, arguments: dict[str, Any]) -> tuple[np.ndarray, float] | N
     """scikit-learn's weights, where it has the model."""
     plain = {"loss", "alpha", "l2", "fit_intercept", "positive", "huber_delta"}
     if arguments["loss"] != "squared" or any(
-        arguments.get(name) not in (None, False) for name in set(arguments) - plain
+        np.ndim(arguments.get(name)) or arguments.get(name) not in (None, False) for name in set(arguments) - plain
     ):
         return None
     from sklearn.linear_model import ElasticNet

@@ -39,7 +39,8 @@ class Scaled:
 def minimise(exact: Exact, w: np.ndarray, b: float, seconds: float = 1.0) -> tuple[np.ndarray, float, np.longdouble]:
     """The best point found from 0 and from (w, b): weights, intercept, objective in extended precision."""
     until = time.perf_counter() + seconds
-    scaled = Scaled(exact)
+    with np.errstate(over="ignore"):  # a limit beyond float64 is none
+        scaled = Scaled(exact)
     null = exact.best_intercept()
     b_null = 0.0 if null is None else float(null)
     best = np.asarray(w, dtype=np.float64), float(b), exact.primal(w, b)

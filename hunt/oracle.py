@@ -40,6 +40,7 @@ class Verdict:
     value: float = float("-inf")
     leak: float = 0.0  # Σ_j (how far beyond its constraint)·|w_j|: what the value may be too high by
     floor: float = 0.0  # rounding that an ideal evaluation in float64 could not avoid
+    moved: float = 0.0  # Σθ before the projection
     complaints: list[str] = field(default_factory=list)  # constraints that are broken beyond rounding
 
 
@@ -168,10 +169,13 @@ class Exact:
         theta_ = self.omega * u
         slope = -(self.centred.T @ theta_)
         room = np.where(slope > 0, self.high, -self.low)
+        room = np.where(np.isfinite(room), np.minimum(room, self._reach_of_better(w, b)), room)
         over = np.maximum(np.abs(slope) - self.l1, 0)
         sizes = np.sqrt(np.sum(self.centred**2, axis=0)) * np.sqrt(np.sum(theta_**2))
         hard = np.isinf(room) & (self.l2 == 0)  # a constraint; the others have a finite conjugate
-        allowed = _INEQUALITY * self.l1 + _ROUNDING * sizes
+        # what a sum of θ that is 0 to rounding adds to x_j·θ of a column far from 0
+        shift = np.abs(self.means) * verdict.moved
+        allowed = _INEQUALITY * self.l1 + _ROUNDING * sizes + shift
         for j in np.flatnonzero(hard & ~self._equalities() & (over > allowed))[:3]:  # _project saw to equalities
             verdict.complaints.append(
                 f"|x_j·θ| of feature {j} is {float(np.abs(slope[j])):.6g}, allowed {float(self.l1[j]):.6g}"
@@ -212,6 +216,14 @@ class Exact:
             verdict.value = L(-np.inf)
         return verdict
 
+    def _reach_of_better(self, w: Any, b: float) -> np.ndarray:
+        """No point that is as good as (w, b) has larger weights: losses are at least 0, the penalty is the rest."""
+        value = self.primal(w, b)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_l1 = np.where(self.l1 > 0, value / self.l1, np.inf)
+            by_l2 = np.where(self.l2 > 0, np.sqrt(2 * value / self.l2), np.inf)
+        return np.minimum(by_l1, by_l2)
+
     def _equalities(self) -> np.ndarray:
         """Which features ask for x_j·θ = 0."""
         return (self.l1 == 0) & (self.l2 == 0) & np.isinf(self.low) & np.isinf(self.high)
@@ -223,6 +235,7 @@ class Exact:
             total = np.sum(self.omega * u)
             if abs(total) > _EQUALITY * np.sqrt(L(len(u))) * length:
                 verdict.complaints.append(f"Σθ is {float(total):.3g}, ‖θ‖ is {float(length):.3g}")
+            verdict.moved = float(abs(total))
             u = u - total
         basis: list[np.ndarray] = []
         for j in np.flatnonzero(self._equalities()):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 # Every check, the worst first.
 SEVERITY = (
     "crash", "hang", "false certificate", "false gap", "negative gap", "infeasible dual", "false objective",
-    "outside bounds", "overtime", "stall", "cross-validation", "refit", "bits", "modified", "null model", "scales",
-    "rise", "exception", "recheck", "status", "message", "trace", "warning",
+    "outside bounds", "stale", "late", "stall", "unproved", "curve", "choice", "cross-validation", "refit", "bits",
+    "modified", "null model", "scales", "rise", "exception", "drift", "recheck", "status", "message", "trace",
+    "warning", "unnamed",
 )  # fmt: skip
 
 

@@ -11,15 +11,18 @@ import scipy.sparse as sp
 from hunt.case import Case, dense
 from hunt.draws import (
     Rng,
+    draw_deadline,
     draw_labels,
     draw_response,
     plain_case,
     stored,
     with_alpha,
 )
+from hunt.extremes import denormals, limits, standardized
 from hunt.grids import on_a_grid
 from hunt.oracle import CLASSIFIERS, Exact
 from hunt.tables import tables
+from hunt.uses import changes, curves, damage, deadlines, forks, indices
 
 
 def make(kind: str, seed: int) -> Case:
@@ -27,6 +30,7 @@ def make(kind: str, seed: int) -> Case:
     rng = np.random.default_rng([zlib.crc32(kind.encode()), seed])
     with np.errstate(all="ignore"):
         case = CLASSES[kind](rng)
+    draw_deadline(rng, case)
     case.kind, case.seed = kind, seed
     return case
 
@@ -258,6 +262,9 @@ def estimators(rng: Rng) -> Case:
 
 def family(rng: Rng) -> Case:
     case = with_alpha(rng, plain_case(rng, 1e-6), 1e-3)
+    if rng.random() < 0.3:  # other units, and with them large weights
+        case = (tables, scales)[int(rng.integers(2))](rng)
+        case.must_converge = False
     n = case.shape[0]
     if rng.random() < 0.4:
         s = 10.0 ** rng.uniform(-float(rng.choice([1, 4, 8])), 0, n) * (rng.random(n) > rng.choice([0.0, 0.2]))
@@ -300,6 +307,6 @@ CLASSES: dict[str, Callable[[Rng], Case]] = {
     f.__name__: f
     for f in (
         plain, tables, scales, duplicates, bounds, weights, warm, formats, paths, estimators, family, interrupts,
-        tiles,
+        tiles, denormals, standardized, limits, indices, curves, forks, changes, damage, deadlines,
     )
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,14 @@ from hunt.optimum import minimise
 from hunt.oracle import CLASSIFIERS, Exact
 from hunt.outcome import Finding
 from hunt.rank_script import is_stored, on_ranks, rank_imports, rank_settings, store_lines
+from hunt.use_script import (
+    change_lines,
+    curve_lines,
+    damage_lines,
+    deadline_lines,
+    fork_lines,
+    wide_lines,
+)
 
 _LITERAL = 600  # numbers that are written out; more are packed
 
@@ -28,7 +37,7 @@ _LOSS_CODE = {
 
 def script(case: Case, finding: Finding) -> str:
     """The text; it prints what the package says and, beside it, what extended precision says."""
-    body = {"solve": _solve, "path": _path, "fit": _fit, "formats": _formats}[case.call](case)
+    body = _BODIES[case.call](case)
     if finding.check == "refit":
         body = [*body[:2], "solution = path.refit(len(path) - 1)"]
         body += ["print(solution, solution.coef, solution.intercept)"]
@@ -36,19 +45,26 @@ def script(case: Case, finding: Finding) -> str:
         f"# {finding.check}: {finding.detail}",
         f"# Found by the hunt: python -m hunt --case {case.kind}:{case.seed}",
         "import numpy as np",
-        *(["import scipy.sparse as sp"] if sp.issparse(case.X) or case.call == "formats" or is_stored(case) else []),
+        *(["import scipy.sparse as sp"] if _uses_sparse(case) else []),
         "",
         "import blockgreedy as bg",
         *rank_imports(case),
         "",
         *rank_settings(case),
         *(["inf = np.inf"] if _has_inf(case) else []),
-        *(case.recipe or [f"X = {_matrix(case.X)}", f"y = {_array(case.y)}"]),
+        *(case.recipe or [f"X = {_matrix(case.X)}", f"y = {_array(case.y)}", *wide_lines(case.X)]),
         *body,
     ]
-    if finding.check in ("hang", "crash", "exception", "overtime", "bits", "modified", "warning", "cross-validation"):
+    if case.call not in ("solve", "path", "fit", "formats"):
+        return "\n".join(lines) + "\n"
+    if finding.check in ("hang", "crash", "exception", "late", "bits", "modified", "warning", "cross-validation"):
         return "\n".join(lines) + "\n"
     return "\n".join(lines + _judgement(case, finding.check in _SHOWN_BY_A_POINT)) + "\n"
+
+
+def _uses_sparse(case: Case) -> bool:
+    written = "sp." in "".join(case.recipe) or case.call in ("formats", "damage")
+    return written or sp.issparse(case.X) or is_stored(case)
 
 
 def _has_inf(case: Case) -> bool:
@@ -190,3 +206,34 @@ def _judgement(case: Case, by_a_point: bool) -> list[str]:
             'print("another point", better, "is better by", value(w, b) - value(*better))',
         ]
     return lines
+
+
+def _null_model(case: Case) -> list[str]:
+    return [*_problem(case), "print(problem.null_model)"]
+
+
+def _with_features(case: Case) -> list[str]:
+    features = _array(case.use["features"])
+    options = {k: v for k, v in case.options.items() if k != "method"}
+    return [
+        *_problem(case),
+        f"problem = problem.with_features({features}, {case.problem['alpha']!r})",
+        f"solution = bg.solve(problem, {_arguments(options)})",
+        "print(solution, solution.coef, solution.intercept)",
+        "print(problem.duality_gap(solution.coef, solution.intercept, dual=solution.dual))",
+    ]
+
+
+_BODIES: dict[str, Callable[[Case], list[str]]] = {
+    "solve": _solve,
+    "path": _path,
+    "fit": _fit,
+    "formats": _formats,
+    "null model": _null_model,
+    "with_features": _with_features,
+    "curve": curve_lines,
+    "fork": lambda case: fork_lines(case, _problem(case)),
+    "change": change_lines,
+    "damage": damage_lines,
+    "deadline": lambda case: deadline_lines(case, _problem(case), _arguments(case.options)),
+}

@@ -31,6 +31,8 @@ def still_fails(check: str) -> Callable[[Case], bool]:
 
 def shrink(case: Case, fails: Callable[[Case], bool], seconds: float = 6.0) -> Case:
     """The smallest case found in this time; ``case`` itself must fail."""
+    if case.recipe or case.use:  # short as it is, or more than a matrix
+        return case
     until = time.perf_counter() + seconds
     changed = True
     while changed and time.perf_counter() < until:
@@ -74,7 +76,17 @@ def take_rows(case: Case, rows: np.ndarray) -> Case:
 
 
 def _rows(X: Any, rows: np.ndarray) -> Any:
-    return X.tocsr()[rows].asformat(X.format) if sp.issparse(X) else X[rows]
+    return _like(X, X.tocsr()[rows]) if sp.issparse(X) else X[rows]
+
+
+def _like(X: Any, part: Any) -> Any:
+    """A part in the format of the whole, with indices of the same type."""
+    part = part.asformat(X.format)
+    if X.format == "coo":
+        part.coords = tuple(c.astype(X.coords[0].dtype) for c in part.coords)
+    else:
+        part.indices, part.indptr = part.indices.astype(X.indices.dtype), part.indptr.astype(X.indptr.dtype)
+    return part
 
 
 def _with_groups(case: Case, n: int, p: int) -> Grid | None:
@@ -96,7 +108,7 @@ def take_columns(case: Case, columns: np.ndarray) -> Case:
     for name in ("n_blocks", "blocks_per_iter"):
         if options.get(name):
             options[name] = min(options[name], len(columns))
-    X = case.X.tocsc()[:, columns].asformat(case.X.format) if sp.issparse(case.X) else case.X[:, columns]
+    X = _like(case.X, case.X.tocsc()[:, columns]) if sp.issparse(case.X) else case.X[:, columns]
     before = case.before
     if before is not None:
         before = dense(before[0])[:, columns], before[1]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
+import tempfile
 import time
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from hunt.case import Case
@@ -13,19 +16,25 @@ from hunt.outcome import Finding, Outcome
 from hunt.problems import make
 from hunt.script import script
 from hunt.shrink import shrink, still_fails
+from hunt.stack import frames
 
 _CONTEXT = multiprocessing.get_context("spawn")
 
 
-def _work(pipe: Connection) -> None:
-    """Answers tasks until the pipe is closed."""
+def _work(pipe: Connection, stack: str, limit: float) -> None:
+    """Answers tasks until the pipe is closed. Before it is killed, or as it dies, its stack goes to a file."""
     pipe.send("ready")
+    file = open(stack, "w")  # noqa: SIM115 for as long as the process lives
+    faulthandler.enable(file)
     while True:
         try:
             name, arguments = pipe.recv()
         except (EOFError, KeyboardInterrupt):
             return
-        pipe.send(_TASKS[name](*arguments))
+        faulthandler.dump_traceback_later(0.9 * limit, file=file)
+        answer = _TASKS[name](*arguments)
+        faulthandler.cancel_dump_traceback_later()
+        pipe.send(answer)
 
 
 def _run_seed(kind: str, seed: int) -> Outcome:
@@ -51,11 +60,13 @@ class Worker:
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self.task: tuple[str, tuple[Any, ...]] | None = None
+        self._folder = tempfile.TemporaryDirectory()
+        self._stack = Path(self._folder.name) / "stack"
         self._start()
 
     def _start(self) -> None:
         self.pipe, theirs = _CONTEXT.Pipe()
-        self.process = _CONTEXT.Process(target=_work, args=(theirs,), daemon=True)
+        self.process = _CONTEXT.Process(target=_work, args=(theirs, str(self._stack), self.limit), daemon=True)
         self.process.start()
         theirs.close()
         self.pipe.recv()  # imports are done: the time limit is for the case alone
@@ -83,6 +94,8 @@ class Worker:
         self.task = None
         self.pipe.close()
         self.process.join()
+        stack = frames(self._stack.read_text()) if self._stack.exists() else ""
+        detail = f"{detail}: {stack}" if stack else detail
         self._start()
         return Outcome(findings=[Finding(check, detail)], statuses=[check], seconds=self.limit)
 
@@ -97,6 +110,7 @@ class Worker:
         self.process.kill()
         self.process.join()
         self.pipe.close()
+        self._folder.cleanup()
 
 
 def shrink_outside(case: Case, check: str, limit: float, seconds: float) -> Case:
