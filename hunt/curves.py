@@ -23,7 +23,11 @@ def check_curve(case: Case, outcome: Outcome) -> None:
     splits = list(KFold(case.options["cv"], shuffle=True, random_state=0).split(case.y))
     if case.problem["loss"] == "logistic" and any(len(np.unique(case.y[rows])) < 2 for rows, _ in splits):
         return
-    options = {**case.options, "cv": splits, "fit_intercept": case.problem["fit_intercept"]}
+    options = {
+        **{k: v for k, v in case.options.items() if k != "tol"},
+        "cv": splits,
+        "fit_intercept": case.problem["fit_intercept"],
+    }
     model, outcome.seconds = timed(lambda: getattr(bg, case.estimator)(**options).fit(case.X, case.y))
     outcome.statuses.append(model.status_)
     curve = np.asarray(model.cv_results_["mean_test_score"])

@@ -90,7 +90,7 @@ def _work_in_child(work: Callable[[], bool], stack: Path) -> None:
 def busy_threads(kinds: list[str]) -> Iterator[None]:
     """Threads that fit all the time."""
     stop = threading.Event()
-    threads = [threading.Thread(target=_keep_busy, args=(_BUSY[kind], stop), daemon=True) for kind in kinds]
+    threads = [threading.Thread(target=_keep_busy, args=(BUSY[kind], stop), daemon=True) for kind in kinds]
     for thread in threads:
         thread.start()
     try:
@@ -120,7 +120,7 @@ def _solved(X: Any, y: np.ndarray, method: Any = "auto", **options: Any) -> None
     bg.solve(bg.Problem(X, y, loss="logistic", alpha=1e-3, fit_intercept=True), method, n_threads=2, **options)
 
 
-_BUSY: dict[str, Callable[[Any, np.ndarray], Any]] = {
+BUSY: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "convert": lambda X, y: bg.Problem(X, y, loss="logistic", alpha=0.01).X,
     "solve": _solved,
     "path": lambda X, y: bg.solve_path(bg.Problem(X, y, alpha=1.0), n_alphas=5, n_threads=2),

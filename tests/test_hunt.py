@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import scipy.optimize
 import scipy.sparse as sp
 from hunt import problems
 from hunt.case import Case, dense
@@ -18,7 +17,6 @@ from hunt.certificates import check_solution
 from hunt.checks import run, solve
 from hunt.draws import LOSSES
 from hunt.forms import forms
-from hunt.optimum import minimise
 from hunt.oracle import Exact
 from hunt.outcome import SEVERITY, Finding, Outcome
 from hunt.script import script
@@ -30,119 +28,6 @@ from conftest import SANITIZED
 
 ROOT = Path(__file__).parent.parent
 own_process = pytest.mark.skipif(bool(SANITIZED), reason="a sanitized process starts slowly")
-
-
-def orthogonal(n=32, p=5, seed=0):
-    """Columns with x_j·x_k = n if j = k, else 0, and sums of 0; a target about 1e6."""
-    rng = np.random.default_rng(seed)
-    Q, _ = np.linalg.qr(np.column_stack([np.ones(n), rng.normal(size=(n, p))]))
-    X = np.sqrt(n) * Q[:, 1:]
-    return X, 1e6 + X @ rng.normal(size=p) + rng.normal(size=n)
-
-
-# The oracle.
-
-
-def test_oracle_agrees_with_the_closed_form_of_orthogonal_columns():
-    X, y = orthogonal()
-    alpha = 0.3
-    exact = Exact(X, y, alpha=alpha, fit_intercept=True)
-    product = X.T @ (y - y.mean()) / len(y)
-    w = np.sign(product) * np.maximum(np.abs(product) - alpha, 0)
-    residual = y - y.mean() - X @ w
-    value = 0.5 * np.mean(residual**2) + alpha * np.sum(np.abs(w))
-    assert float(exact.primal(w, y.mean())) == pytest.approx(value, rel=1e-11)
-    verdict = exact.dual(-(residual - residual.mean()) / len(y), w)
-    assert not verdict.complaints
-    assert abs(exact.primal(w, y.mean()) - verdict.value) <= 1e-9 * value  # residuals of 1 of targets of 1e6
-    assert float(exact.alpha_max()) == pytest.approx(np.max(np.abs(product)), rel=1e-9)
-    found, _, best = minimise(exact, np.zeros(5), 0.0)
-    assert found == pytest.approx(w, abs=1e-8)
-    assert abs(best - value) <= 1e-9 * value
-
-
-def test_null_models_agree_with_their_closed_forms():
-    y = np.array([1.0, 1.0, 1.0, -1.0, 0.0])
-    X, weights = np.ones((5, 1)), np.array([1.0, 2.0, 1.0, 1.0, 0.0])
-    options = {"alpha": 1.0, "fit_intercept": True, "sample_weight": weights}
-    entropy = -0.8 * np.log(0.8) - 0.2 * np.log(0.2)
-    labels = np.where(y > 0, 1.0, -1.0)
-    assert float(Exact(X, labels, loss="logistic", **options).null_objective()) == pytest.approx(entropy, rel=1e-14)
-    assert float(Exact(X, labels, loss="squared_hinge", **options).null_objective()) == pytest.approx(0.64, rel=1e-14)
-    assert float(Exact(X, y, **options).null_objective()) == pytest.approx(0.32, rel=1e-14)
-    # 4 rows about 1, one far away: slopes (b − 1)·0.8 + 0.5·0.2 = 0
-    huber = Exact(X, y, loss="huber", huber_delta=0.5, **options)
-    assert float(huber.best_intercept()) == pytest.approx(0.875, rel=1e-12)
-    assert Exact(X, np.ones(5), loss="logistic", alpha=1.0, fit_intercept=True).null_objective() is None
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_any_feasible_dual_point_is_below_any_primal_point(loss):
-    rng = np.random.default_rng(1)
-    X, offset = rng.normal(size=(20, 3)), rng.normal(size=20)
-    y = np.sign(X[:, 0] + rng.normal(size=20))
-    options = {"l2": 0.1, "upper": np.array([0.2, np.inf, 0.0]), "penalty_weights": np.array([1.0, 0.5, 2.0])}
-    exact = Exact(X, y, loss=loss, alpha=0.05, offset=offset, sample_weight=rng.integers(0, 3, 20), **options)
-    w, _, best = minimise(exact, np.zeros(3), 0.0)
-    theta = np.zeros(20)
-    _, slope, _ = exact.losses(exact.predictions(w))
-    theta[exact.used] = exact.omega * slope
-    at_best = exact.dual(theta, w)
-    assert not at_best.complaints
-    assert best - at_best.value == pytest.approx(0, abs=1e-9)
-    for scale in (0.0, 0.5, 0.9):
-        assert exact.dual(scale * theta, w).value < best
-
-
-def test_dual_values_of_rows_that_are_right_by_far_keep_their_digits():
-    """The loss of such a row is exp(−margin), far below the last digit of 1."""
-    y, offset = np.array([-1.0, 1.0]), np.array([-60.7, 55.6])
-    exact = Exact(np.zeros((2, 1)), y, loss="logistic", alpha=1.0, offset=offset, sample_weight=np.array([0.2, 0.7]))
-    _, slope, _ = exact.losses(exact.predictions(np.zeros(1)))
-    theta, primal = exact.omega * slope, exact.primal(np.zeros(1))
-    assert 0 < primal < 1e-24
-    assert abs(primal - exact.dual(theta, np.zeros(1)).value) <= 1e-15 * primal
-    half = exact.dual(theta / 2, np.zeros(1)).value
-    assert primal - half == pytest.approx(0.5 * (1 - np.log(2)) * primal, rel=1e-9)
-
-
-def test_infeasible_dual_points_are_complained_of():
-    X, y = orthogonal()
-    exact = Exact(X, y, alpha=0.3, fit_intercept=True)
-    residual = y - y.mean()
-    theta = -(residual - residual.mean()) / len(y)
-    assert "allowed" in exact.dual(theta, np.zeros(5)).complaints[0]
-    assert "Σθ" in exact.dual(1e-3 * theta + 1e-6, np.zeros(5)).complaints[0]
-    free = Exact(X, y, alpha=0.3, penalty_weights=np.r_[0.0, np.ones(4)])
-    assert "unpenalised" in free.dual(1e-3 * X[:, 0], np.zeros(5)).complaints[0]
-    huber = Exact(X, y, alpha=1e9, loss="huber", huber_delta=0.1)
-    assert "domain" in huber.dual(theta, np.zeros(5)).complaints[0]
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_optimum_of_the_oracle_is_that_of_another_optimiser(loss):
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(40, 4)) * [1, 10, 0.1, 1] + [0, 1e3, 0, 5]
-    y = np.sign(X[:, 0] + 0.5 * rng.normal(size=40))
-    exact = Exact(X, y, loss=loss, alpha=0.02, fit_intercept=True, lower=-0.5)
-    _, _, best = minimise(exact, np.zeros(4), 0.0)
-    Z = np.asarray(exact.centred, dtype=np.float64)
-
-    def value(z):  # w = a − c, both at least 0; centred columns
-        return float(np.sum(exact.omega * exact.losses(Z @ (z[:4] - z[4:8]) + z[8])[0]) + 0.02 * np.sum(z[:8]))
-
-    limits = [(0, None)] * 4 + [(0, 0.5)] * 4 + [(None, None)]
-    found = scipy.optimize.minimize(value, np.zeros(9), bounds=limits, method="L-BFGS-B", options={"ftol": 1e-14})
-    assert best <= found.fun + 1e-12
-    assert best == pytest.approx(found.fun, rel=1e-3)
-
-
-@pytest.mark.parametrize("name", ["case", "problems", "grids", "oracle", "optimum"])
-def test_judge_and_problems_share_no_code_with_the_package(name):
-    tree = ast.parse((ROOT / "hunt" / f"{name}.py").read_text())
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not [module for module in names if module.startswith("blockgreedy")]
 
 
 # Planted defects.
@@ -195,6 +80,26 @@ def test_planted_defects_are_found(loss, what):
     assert check in judged(plain_case(loss, fit_intercept=True), change)
 
 
+def test_carried_sums_that_have_drifted_are_found():
+    """Beside 1e6, what is within rounding of the data is far beyond that of the sum."""
+
+    def change(solution):
+        object.__setattr__(solution, "objective", solution.objective * (1 + 1e-11))
+
+    case = plain_case(fit_intercept=True)
+    case.y = case.y + 1e6
+    assert judged(case, change) == {"drift"}
+
+
+def test_stalls_of_problems_that_must_be_proved_are_found():
+    def change(solution):
+        object.__setattr__(solution, "status", "stalled")
+        object.__setattr__(solution, "gap", 0.5)
+
+    assert "unproved" in judged(dataclasses.replace(plain_case(), must_prove=True), change)
+    assert "unproved" not in judged(plain_case(), change)
+
+
 def test_weights_beyond_their_bounds_are_found():
     def change(solution):
         solution.coef[0] = -1e-300
@@ -237,7 +142,7 @@ def test_worst_finding_names_the_defect():
 
 @pytest.mark.parametrize("kind", problems.CLASSES)
 def test_class_and_seed_make_the_same_case_again(kind):
-    for seed in range(3):
+    for seed in range(1 if kind in ("curves", "deadlines") else 3):  # large ones
         one, other = problems.make(kind, seed), problems.make(kind, seed)
         assert (one.kind, one.seed) == (kind, seed)
         assert dense(one.X).tobytes() == dense(other.X).tobytes()
@@ -295,12 +200,14 @@ def scripts_of(kind):
         yield script(problems.make(kind, seed), Finding("false gap", "planted"))
 
 
-@pytest.mark.parametrize("kind", problems.CLASSES)
+# what threads do meanwhile and how data change is the hunt's own
+@pytest.mark.parametrize("kind", [kind for kind in problems.CLASSES if kind not in ("forks", "changes")])
 def test_scripts_are_python_that_needs_nothing_but_the_package(kind):
     for text in scripts_of(kind):
         tree = ast.parse(text)
         modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-        assert modules <= {"numpy", "scipy.sparse", "blockgreedy", "tempfile"}
+        plain = {"numpy", "scipy.sparse", "blockgreedy", "tempfile", "base64", "time"}
+        assert modules <= plain
 
 
 @own_process
@@ -363,7 +270,7 @@ def test_command_says_what_it_did():
         "--seed",
         "3",
         "--classes",
-        "plain,family",
+        "plain,weights",
         "--jobs",
         "1",
     ]
