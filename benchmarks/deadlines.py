@@ -10,9 +10,13 @@ named by the hunt's seeds: `python -m hunt --case deadlines:SEED` repeats one.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from dataclasses import replace
+
+# before NumPy: threads of its own wait for each other on a machine that is busy with others
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from hunt.case import Case

@@ -12,6 +12,7 @@ from hunt.optimum import minimise
 from hunt.oracle import Exact
 from hunt.outcome import Outcome
 
+_LEAST, _NO_INVERSE = 5e-324, 5.6e-309  # the least number, and what has an inverse beyond float64
 _DRIFT = 1e-13  # of the null model's objective, which no tol comes near: predictions are updated, not recomputed
 
 
@@ -147,15 +148,21 @@ def null_objective(problem: bg.Problem, exact: Exact, outcome: Outcome) -> Any:
 
 def exact_problem(case: Case, problem: bg.Problem, outcome: Outcome) -> Exact:
     """The problem in extended precision; standard deviations are the package's once they are found right."""
-    exact = Exact(case.X, case.y, **case.problem)
+    return Exact(case.X, case.y, **case.problem, scales=sound_scales(case, problem, outcome))
+
+
+def sound_scales(case: Case, problem: bg.Problem, outcome: Outcome) -> np.ndarray | None:
+    """The package's standard deviations, and in the place of wrong ones, which are a finding, the right ones."""
     if not case.problem.get("standardize"):
-        return exact
-    rounding = 1e-15 * len(exact.y) ** 0.5 * np.max(np.abs(exact.X), axis=0, initial=0)
-    wrong = np.abs(problem.scales - exact.sd) > 1e-9 * exact.sd + rounding
-    if np.any(wrong):
-        j = int(np.flatnonzero(wrong)[0])
+        return None
+    exact = Exact(case.X, case.y, **{**case.problem, "alpha": 1.0})
+    rounding = 1e-15 * len(exact.y) ** 0.5 * np.max(np.abs(exact.X), axis=0, initial=0) + _LEAST
+    right = np.abs(problem.scales - exact.sd) <= 1e-9 * exact.sd + rounding  # not where it is no number
+    constant = (problem.scales == 0) & (exact.sd < _NO_INVERSE)  # its weight could not be written
+    if not np.all(right | constant):
+        j = int(np.flatnonzero(~(right | constant))[0])
         outcome.found("scales", f"sd of column {j} is {float(exact.sd[j])!r}, not {float(problem.scales[j])!r}")
-    return Exact(case.X, case.y, scales=problem.scales, **case.problem)
+    return np.where(right | constant, problem.scales, exact.sd)
 
 
 _SOLUTION = ("coef", "intercept", "objective", "gap", "dual", "status", "n_iter")

@@ -21,6 +21,7 @@ from hunt.certificates import (
     check_solution,
     exact_problem,
     null_objective,
+    sound_scales,
 )
 from hunt.changes import check_change
 from hunt.curves import check_curve
@@ -161,13 +162,13 @@ def _path(case: Case, outcome: Outcome) -> None:
 
 def _check_path(case: Case, problem: bg.Problem, path: bg.SolutionPath, outcome: Outcome) -> None:
     ratio = case.options.get("l1_ratio")
-    exact, f_null = None, None
+    scales = sound_scales(case, problem, outcome)
     for k, point in enumerate(path.points):
         alpha, l2 = point.alpha, case.problem.get("l2", 0.0)
         if ratio is not None:
             alpha, l2 = ratio * point.alpha, (1 - ratio) * point.alpha
         here = problem.with_alpha(alpha, l2)
-        exact = Exact(case.X, case.y, **{**case.problem, "alpha": alpha, "l2": l2}, scales=problem.scales)
+        exact = Exact(case.X, case.y, **{**case.problem, "alpha": alpha, "l2": l2}, scales=scales)
         f_null = null_objective(here, exact, outcome)
         outcome.statuses.append(point.status)
         check_point(

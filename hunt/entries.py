@@ -8,7 +8,7 @@ import numpy as np
 
 import blockgreedy as bg
 from hunt.case import Case, dense
-from hunt.certificates import check_solution, exact_problem, null_objective, share
+from hunt.certificates import check_solution, exact_problem, null_objective, share, sound_scales
 from hunt.lateness import on_time
 from hunt.optimum import minimise
 from hunt.oracle import Exact
@@ -44,7 +44,6 @@ def check_features(case: Case, outcome: Outcome) -> None:
     options = {k: v for k, v in case.options.items() if k not in ("method", "n_blocks")}
     solution = on_time(case, outcome, partial(bg.solve, problem, n_threads=1, **options))
     given = {k: v[features] if k in _PER_COLUMN and np.ndim(v) else v for k, v in case.problem.items()}
-    part = Exact(dense(case.X)[:, features], case.y, **given)
-    if case.problem.get("standardize"):
-        part = Exact(dense(case.X)[:, features], case.y, **given, scales=whole.scales[features])
+    scales = sound_scales(case, whole, outcome)
+    part = Exact(dense(case.X)[:, features], case.y, **given, scales=None if scales is None else scales[features])
     check_solution(case, problem, part, solution, outcome)

@@ -9,7 +9,7 @@ import numpy as np
 
 import blockgreedy as bg
 from hunt.case import Case, dense
-from hunt.certificates import exact_problem, null_objective, share
+from hunt.certificates import null_objective, share, sound_scales
 from hunt.lateness import on_time
 from hunt.optimum import minimise
 from hunt.oracle import Exact
@@ -29,9 +29,7 @@ def check_fit(case: Case, outcome: Outcome) -> None:
     gap = float(np.ravel(model.dual_gap_)[0])
     arguments = {**case.problem, "alpha": model.alpha_ if case.estimator.endswith("CV") else case.problem["alpha"]}
     ours = bg.Problem(case.X, case.y, **arguments)
-    exact = exact_problem(case, ours, outcome)
-    if case.estimator.endswith("CV"):
-        exact = Exact(case.X, case.y, **arguments, scales=ours.scales)
+    exact = Exact(case.X, case.y, **arguments, scales=sound_scales(case, ours, outcome))
     f_null = null_objective(ours, exact, outcome)
     primal, floor = exact.primal(w, b), exact.floor(w, b)
     if not np.isfinite(primal):

@@ -40,7 +40,7 @@ def test_being_late_three_times_is_a_finding(monkeypatch):
 def test_curves_of_rough_folds_are_found(monkeypatch):
     case = plain_case()
     case.call, case.estimator = "curve", "LassoCV"
-    case.options |= {"n_alphas": 5, "eps": 0.1, "cv": 3}
+    case.options = {"n_alphas": 5, "eps": 0.1, "cv": 3}
     case.problem["fit_intercept"] = True
     honest = getattr(bg, case.estimator).fit
 
