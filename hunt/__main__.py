@@ -24,6 +24,7 @@ from hunt.workers import Worker, shrink_outside
 _LIMIT = 30.0  # seconds for one case, after which it hangs
 _SHRINK = 6.0  # seconds to make a finding small
 _OUTSIDE = 3.0  # seconds for one trial of shrinking a hang
+_LEAST = 1e-4  # seconds that count for a case while it runs
 _LOST = ("hang", "crash")  # what takes the process with it
 
 
@@ -72,15 +73,19 @@ def hunt(kinds: list[str], seed: int, seconds: float, jobs: int) -> tuple[Tally,
     """Runs until the time is over, then makes findings small; (what was seen, scripts by class and check)."""
     tally, scripts = Tally(kinds), {}
     workers = [Worker(_LIMIT) for _ in range(jobs)]
-    began, given, shown = time.perf_counter(), 0, 0.0
+    began, shown = time.perf_counter(), 0.0
+    given: Counter[str] = Counter()
+    spent = dict.fromkeys(kinds, 0.0)  # seconds, of which every class gets as many: some take 1,000 times others'
     to_shrink: list[tuple[str, int, str]] = []
     try:
         while True:
             now = time.perf_counter() - began
             for worker in workers:
                 if worker.task is None and now < seconds:
-                    worker.give("run", kinds[given % len(kinds)], seed * 1_000_000 + given // len(kinds))
-                    given += 1
+                    kind = min(kinds, key=lambda kind: spent[kind])
+                    worker.give("run", kind, seed * 1_000_000 + given[kind])
+                    given[kind] += 1
+                    spent[kind] += _LEAST
                 elif worker.task is None and to_shrink:
                     worker.give("shrink", *to_shrink.pop(0), _SHRINK)
             busy = [worker for worker in workers if worker.task is not None]
@@ -93,6 +98,7 @@ def hunt(kinds: list[str], seed: int, seconds: float, jobs: int) -> tuple[Tally,
                 if answer is None:
                     continue
                 if name == "run":
+                    spent[kind] += time.perf_counter() - worker.began
                     new = tally.add(kind, case_seed, answer)
                     if new is not None:
                         print(f"{now:6.1f} s  {kind}:{case_seed}  {new.check}: {new.detail}", flush=True)
@@ -103,7 +109,7 @@ def hunt(kinds: list[str], seed: int, seconds: float, jobs: int) -> tuple[Tally,
                     scripts[kind, rest[0]] = answer
             if sys.stderr.isatty() and now > shown + 0.5:
                 shown = now
-                line = f"{given} problems, {sum(map(len, tally.findings.values()))} findings, {now:.0f} s"
+                line = f"{given.total()} problems, {sum(map(len, tally.findings.values()))} findings, {now:.0f} s"
                 print(line, end="\r", file=sys.stderr)
     finally:
         for worker in workers:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# Every check, the worst first.
+# Every check, the worst first, but what is about another problem (scales) before what follows from it.
 SEVERITY = (
-    "crash", "hang", "false certificate", "false gap", "negative gap", "infeasible dual", "false objective",
+    "crash", "hang", "scales", "false certificate", "false gap", "negative gap", "infeasible dual", "false objective",
     "outside bounds", "stale", "late", "stall", "unproved", "curve", "choice", "cross-validation", "refit", "bits",
-    "modified", "null model", "scales", "rise", "exception", "drift", "recheck", "status", "message", "trace",
+    "modified", "null model", "rise", "exception", "drift", "recheck", "status", "message", "trace",
     "warning", "unnamed",
 )  # fmt: skip
 
