@@ -106,8 +106,8 @@ def _check_cv(case: Case, model: Any, outcome: Outcome) -> None:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LassoCV
 
-    if case.problem.get("standardize"):
-        return
+    if case.problem.get("standardize") or case.problem.get("penalty_weights") is not None:
+        return  # scikit-learn has neither
     peer = LassoCV(
         alphas=np.asarray(model.alphas_), cv=case.options["cv"], fit_intercept=case.problem["fit_intercept"],
         positive=case.problem.get("positive", False), tol=1e-8, max_iter=2000,
