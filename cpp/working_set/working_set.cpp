@@ -11,6 +11,7 @@
 #include "working_set/extrapolation.hpp"
 #include "working_set/line_search.hpp"
 #include "working_set/pacing.hpp"
+#include "working_set/phase_clock.hpp"
 #include "working_set/row_state.hpp"
 #include "working_set/subproblem.hpp"
 #include "working_set/tuning.hpp"
@@ -51,7 +52,7 @@ class Solver final : public WorkingSet {
     combination_.sum(terms, [&](std::size_t i) { return b + offset(i); }, rows_.predictions);
     rows_.is_one_sum = true;
     rows_.are_zero = support.empty() && b == 0 && problem_.offset == nullptr;
-    Clock clock(*this, Phase::rows);
+    PhaseClock clock(seconds, Phase::rows);
     objective = rows_.evaluate() + penalty;
     f_null = options_.f_null < 0 ? objective : options_.f_null;
     enough = std::max(options_.tol * f_null,
@@ -67,7 +68,7 @@ class Solver final : public WorkingSet {
   }
 
   void alpha_fell(const Penalty& before) override {
-    Clock clock(*this, Phase::gradients);
+    PhaseClock clock(seconds, Phase::gradients);
     const double fall = before.alpha - problem_.penalty.alpha;
     double less = 0;
     for (std::int32_t j : support) less += before.at(j).value(weights[j]) - problem_.penalty.at(j).value(weights[j]);
@@ -89,7 +90,7 @@ class Solver final : public WorkingSet {
   // One outer iteration: scan → select → copy → solve → line search → certify, as in ARCHITECTURE.md.
   bool step() override {
     if (out_of_range) return false;
-    Clock clock(*this, Phase::gradients);
+    PhaseClock clock(seconds, Phase::gradients);
     if (scan_is_stale_) scan();
     clock.next(Phase::selection);
     select();
@@ -140,7 +141,7 @@ class Solver final : public WorkingSet {
   std::size_t n_aliases() const override { return candidates_.repeated().n_aliases(); }
 
   Verdict verify(const std::int32_t* features, const double* values, std::size_t count, double b) override {
-    Clock clock(*this, Phase::guard);
+    PhaseClock clock(seconds, Phase::guard);
     std::vector<Term> terms;
     double penalty = 0, size = 0;
     std::unordered_map<std::int32_t, double> norms;  // of the last scan, which saves a pass over dense columns
@@ -176,24 +177,6 @@ class Solver final : public WorkingSet {
              return term.coefficient != 0 && term.coefficient == weights[term.feature];
            });
   }
-
-  // Adds the time between its calls to the solver's phases.
-  class Clock {
-   public:
-    Clock(Solver& solver, Phase phase) : solver_(solver), phase_(phase), since_(seconds_now()) {}
-    ~Clock() { next(phase_); }
-    void next(Phase phase) {
-      const double now = seconds_now();
-      solver_.seconds[static_cast<std::size_t>(phase_)] += now - since_;
-      since_ = now;
-      phase_ = phase;
-    }
-
-   private:
-    Solver& solver_;
-    Phase phase_;
-    double since_;
-  };
 
   // Of the weights of a start; those that no step would ever come to go.
   void find_support() {
@@ -257,7 +240,7 @@ class Solver final : public WorkingSet {
   bool is_short() const { return form_ == Form::factor || form_ == Form::products; }
 
   // Returns the decrease that the subproblem promises.
-  double solve_subproblem(Clock& clock) {
+  double solve_subproblem(PhaseClock& clock) {
     using T = Tuning::Pacing;
     subproblem_.reset();
     if (is_tiled()) return sweep_tiles();
@@ -328,7 +311,7 @@ class Solver final : public WorkingSet {
 
   // Solves the subproblem until its dual point keeps the constraints well enough for a proof. predicted: the decrease
   // that it promises so far.
-  void polish(Clock& clock, double predicted) {
+  void polish(PhaseClock& clock, double predicted) {
     using T = Tuning::Pacing;
     const double size = size_of_points();
     const double accuracy =  // `enough` may be 0 as well

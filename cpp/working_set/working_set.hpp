@@ -13,6 +13,7 @@
 
 #include "math/core_problem.hpp"
 #include "working_set/iterate.hpp"
+#include "working_set/phase_clock.hpp"
 
 namespace blockgreedy {
 
@@ -24,11 +25,6 @@ struct WorkingSetOptions {
   double floor = 0;                        // a gap of this is enough whatever tol says: rounding hides the rest
   double least_alpha = infinity;           // what alpha may fall to: columns are dropped for good with this in mind
 };
-
-// Where the time goes.
-enum class Phase : int { rows, gradients, selection, copy, sweeps, conjugate_gradients, certificate, guard, count };
-inline constexpr std::array<const char*, static_cast<std::size_t>(Phase::count)> phase_names{
-    "rows", "gradients", "selection", "copy", "sweeps", "conjugate_gradients", "certificate", "guard"};
 
 // A point and the dual point, evaluated again from nothing but themselves.
 struct Verdict {
@@ -65,7 +61,7 @@ class WorkingSet : public Iterate {
   std::int64_t n_cg = 0, n_candidates = 0;
   std::int64_t n_subproblems_by_products = 0;  // subproblems made of products that were kept from earlier alphas
   std::vector<double> dual;
-  std::array<double, static_cast<std::size_t>(Phase::count)> seconds{};
+  PhaseSeconds seconds{};
 };
 
 std::unique_ptr<WorkingSet> make_working_set(const Matrix& matrix, const CoreProblem& problem,

@@ -10,10 +10,11 @@ u_j = 0 leaves a feature unpenalised, u_j = inf excludes it (its weight stays 0)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from blockgreedy.base.cached import cached_property
 
 Array = NDArray[np.float64]
 

@@ -192,11 +192,9 @@ class TileSolver:
         self._scanned = theta
         return found
 
-    def _candidate(
-        self, theta: Array, products: Array, norm: float, best_scale: float, rounding: float = tuning.PROOF_ROUNDING
-    ) -> Candidate:
+    def _candidate(self, theta: Array, products: Array, norm: float, best_scale: float) -> Candidate:
         most = self.objective - self.shard.lowest
-        return Candidate(self.shard, self.norms, theta, products, norm, best_scale, most, rounding)
+        return Candidate(self.shard, self.norms, theta, products, norm, best_scale, most)
 
     def _products(self, theta: Array, due: Mask) -> Array:
         self.n_gradients += 1
@@ -377,9 +375,9 @@ class TileSolver:
         theta = rows.into_domain(self.dual.theta)
         norm = float(np.sqrt(shard.over_rows(float(np.sum(theta * theta)))[0]))
         products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
+        most = loss + penalty - shard.lowest
         # points are made with a larger margin, for what these products differ by from those
-        candidate = self._candidate(theta, products, norm, 1.0, rounding=tuning.PRODUCT_ROUNDING)
-        candidate.most_penalty = loss + penalty - shard.lowest
+        candidate = Candidate(shard, self.norms, theta, products, norm, 1.0, most, tuning.PRODUCT_ROUNDING)
         ratio = float(shard.largest(candidate.ratio)[0])
         if not ratio <= 1 + 1e-12:
             return loss + penalty, penalty, -np.inf
