@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from blockgreedy.base.validate import l1_ratio_of, non_negative, number
-from blockgreedy.estimators.scoring import is_deviance
+from blockgreedy.estimators.scoring import RowScorer, is_deviance
 
 if TYPE_CHECKING:
     from blockgreedy.estimators.folds import Fold
@@ -62,7 +62,12 @@ def given_alphas(alphas: Any) -> Array:
 
 
 def check_classes(
-    folds: Sequence[Fold], y: NDArray[Any], classes: NDArray[Any], scoring: Any, score: Score, n_models: int
+    folds: Sequence[Fold],
+    y: NDArray[Any],
+    classes: NDArray[Any],
+    scoring: Any,
+    score: Score | RowScorer,
+    n_models: int,
 ) -> None:
     """Before the work: folds that lack a class are refused if that leaves no score, warned of if a poor one."""
     advice = (
@@ -75,7 +80,8 @@ def check_classes(
         held_out = y[fold.held_out]
         if not np.all(np.isin(codes[fold.held_out], trained)):
             unknown.append(k)
-        if len(np.unique(held_out)) < len(classes) and not is_deviance(scoring):
+        may_fail = not is_deviance(scoring) and not isinstance(score, RowScorer)  # which only a model can be given to
+        if len(np.unique(held_out)) < len(classes) and may_fail:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:

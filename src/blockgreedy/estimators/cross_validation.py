@@ -24,8 +24,10 @@ from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
 from blockgreedy.estimators.fold_groups import FIRST_STEP, Group, Starts, Whole, grouped
 from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
+from blockgreedy.estimators.routing import Routed, RouterMixin
+from blockgreedy.estimators.row_judge import RowJudge
 from blockgreedy.estimators.score_plot import ScorePlotMixin
-from blockgreedy.estimators.scoring import is_deviance, make_score
+from blockgreedy.estimators.scoring import RowScorer, is_deviance, make_score
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.fold_group import has_few_rows
 from blockgreedy.solvers.polish import is_small
@@ -56,18 +58,37 @@ class Choice(NamedTuple):
     starts: Starts | None = None  # of the fit of all rows
 
 
-class ScoringMixin:
+class ScoringMixin(RouterMixin):
     """Goes before scikit-learn's mixins, which have a ``score`` too."""
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """By ``scoring`` if that is given, else R² of a regressor and the accuracy of a classifier."""
-        if self.scoring is None:  # type: ignore[attr-defined]
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """By ``scoring`` if that is given, else R² of a regressor and the accuracy of a classifier.
+
+        Parameters
+        ----------
+        X, y
+            Rows to be predicted, and what is true of them.
+        sample_weight : float or array of shape (n_samples,), optional
+            Weights of the rows.
+        **params
+            What the scorer asks for, if scikit-learn's metadata routing is enabled.
+        """
+        routed = self._route("score", params, sample_weight=sample_weight)
+        if self.scoring is None:
             return float(super().score(X, y, sample_weight=sample_weight))  # type: ignore[misc]
-        decision = self._decision(X)  # type: ignore[attr-defined]
-        score = make_score(self.scoring, getattr(self, "classes_", None))  # type: ignore[attr-defined]
-        weights = weights_of_rows(sample_weight, decision)
-        weights = np.ones(len(decision)) if weights is None else weights
-        return score(decision.reshape(len(decision), -1), np.asarray(y), weights)
+        score, options = make_score(self.scoring, getattr(self, "classes_", None)), dict(routed.score)
+        weights = weights_of_rows(sample_weight, X)
+        if isinstance(score, RowScorer):
+            if "sample_weight" in options and not score.takes_weights:
+                del options["sample_weight"]
+            # not this model, whose own score would call the scorer again
+            coefs, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
+            single = self._model_of(coefs, intercepts, self.alpha_, self.l1_ratio_)
+            return score(single, X, np.asarray(y), **options)
+        decision = self._decision(X)
+        if weights is None or not (is_deviance(self.scoring) or options.pop("sample_weight", None) is not None):
+            weights = np.ones(len(decision))
+        return score(decision.reshape(len(decision), -1), np.asarray(y), weights, **options)
 
 
 @dataclass(eq=False, repr=False)
@@ -99,20 +120,16 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         self,
         problems: Sequence[Problem],
         of_fold: Callable[[Fold], Sequence[Problem]],
-        y: NDArray[Any],
-        offsets: Sequence[Array | None],
-        splits: Any,
-        weights: Array | None,
+        folds: Sequence[Fold],
+        judge: Judge,
         classes: NDArray[Any] | None = None,
     ) -> Choice:
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
         (tol, efforts), ratios = self._fold_tol(problems[0]), self._ratios()
-        folds = make_folds(splits, len(y), weights)
-        judge = Judge(y, offsets, make_score(self.scoring, classes))
         if classes is not None:
-            check_classes(folds, y, classes, self.scoring, judge.score, len(offsets))
+            check_classes(folds, judge.y, classes, self.scoring, judge.score, len(judge.offsets))
         grids = [self._grid(problems, ratio) for ratio in ratios]
         n_jobs, n_threads = self._jobs(len(ratios) * len(folds), problems[0].design.size)
         limits = {"max_iter": self.max_iter, "max_seconds": self.max_seconds, "n_threads": n_threads}
@@ -126,7 +143,7 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         interrupted = self._run(paths, whole, len(ratios), tol, efforts, n_jobs)
         choice = self._judge(paths, ratios, grids, interrupted)
         choice = choice._replace(starts=whole.starts(choice.alpha, choice.l1_ratio))
-        self.oof_decision_ = self._out_of_fold(paths, choice, len(y), problems[0].X)
+        self.oof_decision_ = self._out_of_fold(paths, choice, len(judge.y), problems[0].X)
         return choice
 
     def _fold_tol(self, problem: Problem) -> tuple[float, list[Effort]]:
@@ -263,12 +280,52 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
             )
         return "no alpha was reached in every fold: raise max_seconds, or ask for fewer alphas"
 
-    def _splits(self, X: Any, y: Any, groups: Any) -> Any:
+    def _folds(self, X: Any, y: Any, weights: Array | None, routed: Routed) -> list[Fold]:
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, (int, np.integer)) and self.random_state is not None:
             kind = StratifiedKFold if self._is_classifier else KFold
             cv = kind(int(cv), shuffle=True, random_state=self.random_state)
-        return check_cv(cv, y, classifier=self._is_classifier).split(X, y, groups)
+        splits = check_cv(cv, y, classifier=self._is_classifier).split(X, y, **routed.split)
+        # a scorer that does not ask for weights gets none, and rows of weight 0 count in its scores like any other
+        weights_in_scores = is_deviance(self.scoring) or "sample_weight" in routed.score
+        return make_folds(splits, len(y), weights, weights_in_scores)
+
+    def _judge_with(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        offsets: Sequence[Array | None],
+        weights: Array | None,
+        routed: Routed,
+        classes: NDArray[Any] | None = None,
+    ) -> Judge:
+        """Who scores the models of the folds."""
+        score = make_score(self.scoring, classes)
+        params = {name: value for name, value in routed.score.items() if name != "sample_weight"}
+        if not isinstance(score, RowScorer):
+            return Judge(y, offsets, score, params)
+        if any(offset is not None for offset in offsets):
+            raise ValueError(
+                f"scoring={self.scoring!r} is a function of X and a fitted model, whose predictions know no offset; "
+                "with an offset use 'deviance', the name of a scorer, or what sklearn.metrics.make_scorer makes"
+            )
+        if "sample_weight" in routed.score and score.takes_weights:
+            params["sample_weight"] = weights
+        return RowJudge(y, offsets, score, params, X, self._model_of)
+
+    def _model_of(self, coefs: Array, intercepts: Array, alpha: float, l1_ratio: float) -> Any:
+        """A fitted estimator of one alpha, with these weights."""
+        raise TypeError(f"{type(self).__name__} has no estimator of a single alpha")
+
+    def _as(self, kind: Any, coef: Array, intercept: Any, alpha: float, l1_ratio: float) -> Any:
+        """The estimator of a single alpha, with our parameters and these weights."""
+        known = {"alpha": alpha, "l1_ratio": l1_ratio}
+        names = kind().get_params()
+        model = kind(**{name: value for name, value in (self.get_params() | known).items() if name in names})
+        model.coef_, model.intercept_, model.n_features_in_ = coef, intercept, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        return model
 
     def _refit(self, problems: Sequence[Problem], names: Sequence[str], choice: Choice, one: bool) -> Self:
         """All rows at the alpha chosen. After Ctrl-C there are a few seconds for that."""

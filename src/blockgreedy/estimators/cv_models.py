@@ -12,10 +12,16 @@ from sklearn.base import RegressorMixin
 from blockgreedy.base.validate import l1_ratio_of
 from blockgreedy.estimators.base import Array
 from blockgreedy.estimators.checks import weights_of_rows
-from blockgreedy.estimators.classifiers import ProbabilisticMixin, SparseClassifierMixin, for_each_class
+from blockgreedy.estimators.classifiers import (
+    LogisticRegression,
+    ProbabilisticMixin,
+    SparseClassifierMixin,
+    for_each_class,
+)
 from blockgreedy.estimators.cross_validation import CrossValidated, ScoringMixin
 from blockgreedy.estimators.folds import Fold
 from blockgreedy.estimators.parameters import with_parameters
+from blockgreedy.estimators.regressors import ElasticNet, Lasso
 from blockgreedy.estimators.scoring import is_deviance
 from blockgreedy.problem.problem import Problem
 
@@ -24,7 +30,15 @@ from blockgreedy.problem.problem import Problem
 class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
     """Least squares at the alpha that predicts held-out rows best."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        offset: Any = None,
+        groups: Any = None,
+        **params: Any,
+    ) -> Self:
         """Chooses alpha by cross-validation, then fits all rows.
 
         Parameters
@@ -35,17 +49,21 @@ class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
             Weights of the rows, in fits and in scores.
         groups : array of shape (n_samples,), optional
             For splitters that keep groups together.
+        **params
+            What the splitter and the scorer ask for, if scikit-learn's metadata routing is enabled.
         """
+        routed = self._route("fit", params, sample_weight=sample_weight, groups=groups)
         X, y = self._checked(X, y, y_numeric=True)
         weights = weights_of_rows(sample_weight, X)
-        splits = self._splits(X, y, groups)
+        folds = self._folds(X, y, weights, routed)
         problem = self._problem(X, y, weights, offset, loss="squared", alpha=0.0)
         offsets = [None if offset is None else np.broadcast_to(np.asarray(offset, dtype=np.float64), len(y))]
 
         def of_fold(fold: Fold) -> Sequence[Problem]:
             return [problem.with_sample_weight(fold.weights)]
 
-        choice = self._choose([problem], of_fold, np.asarray(y, np.float64), offsets, splits, weights)
+        judge = self._judge_with(X, np.asarray(y, np.float64), offsets, weights, routed)
+        choice = self._choose([problem], of_fold, folds, judge)
         if is_deviance(self.scoring):
             self.mse_path_ = -self.score_path_
         return self._refit([problem], [""], choice, one=True)
@@ -53,6 +71,11 @@ class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
     def predict(self, X: Any) -> Array:
         """X @ coef_ + intercept_"""
         return self._decision(X)
+
+    def _model_of(self, coefs: Array, intercepts: Array, alpha: float, l1_ratio: float) -> Lasso | ElasticNet:
+        single = ElasticNet if hasattr(self, "l1_ratio") else Lasso
+        model: Lasso | ElasticNet = self._as(single, coefs[0], float(intercepts[0]), alpha, l1_ratio)
+        return model
 
 
 @with_parameters
@@ -137,16 +160,26 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
     def _ratios(self) -> list[float]:
         return [l1_ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        offset: Any = None,
+        groups: Any = None,
+        **params: Any,
+    ) -> Self:
         """Chooses alpha by cross-validation, then fits all rows.
 
         The arguments are those of ``LogisticRegression.fit``, and ``groups`` as in ``LassoCV.fit``. Weights of rows
-        count in fits and in scores.
+        count in fits and in scores; ``params`` are what the splitter and the scorer ask for, if scikit-learn's
+        metadata routing is enabled.
         """
+        routed = self._route("fit", params, sample_weight=sample_weight, groups=groups)
         X, y = self._checked(X, y)
         codes = self._learn_classes(y)
         weights = weights_of_rows(sample_weight, X)
-        splits = self._splits(X, y, groups)
+        folds = self._folds(X, y, weights, routed)
         balanced, total = self._balance(self.class_weight, codes, weights)
         offsets = self._offsets(offset, X.shape[0])
         signs = self._signs(codes)
@@ -157,6 +190,12 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
             row_weights, _ = self._balance(self.class_weight, codes, fold.weights)
             return for_each_class(first.with_sample_weight(row_weights), signs, offsets)
 
-        choice = self._choose(problems, of_fold, np.asarray(y), offsets, splits, weights, self.classes_)
+        judge = self._judge_with(X, np.asarray(y), offsets, weights, routed, self.classes_)
+        choice = self._choose(problems, of_fold, folds, judge, self.classes_)
         self.C_ = 1.0 / (choice.alpha * total)
         return self._refit(problems, self._names(), choice, one=False)
+
+    def _model_of(self, coefs: Array, intercepts: Array, alpha: float, l1_ratio: float) -> LogisticRegression:
+        model: LogisticRegression = self._as(LogisticRegression, coefs, intercepts, alpha, l1_ratio)
+        model.classes_ = self.classes_
+        return model

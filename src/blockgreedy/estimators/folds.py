@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context, get_config
+from sklearn.utils.validation import _check_method_params
 
 from blockgreedy.base.cached import cached_property
 from blockgreedy.base.deadline import Deadline
@@ -51,13 +53,17 @@ class Fold:
         return float(np.sum(self.score_weights))
 
 
-def make_folds(splits: Iterator[tuple[Any, Any]], n_samples: int, weights: Array | None) -> list[Fold]:
+def make_folds(
+    splits: Iterator[tuple[Any, Any]], n_samples: int, weights: Array | None, weights_in_scores: bool = True
+) -> list[Fold]:
     folds = []
     ones = np.ones(n_samples) if weights is None else weights
+    of_scores = ones if weights_in_scores else np.ones(n_samples)
     for train, test in splits:
         held_out = np.arange(n_samples)[test]
+        held_out = held_out[of_scores[held_out] > 0]
         counts = np.bincount(np.arange(n_samples)[train], minlength=n_samples)
-        fold = Fold(counts * ones, held_out[ones[held_out] > 0], ones[held_out][ones[held_out] > 0])
+        fold = Fold(counts * ones, held_out, of_scores[held_out])
         if not np.any(fold.weights) or not len(fold.held_out):
             raise ValueError("cv leaves a fold without rows of positive weight to learn from or to predict")
         folds.append(fold)
@@ -79,8 +85,14 @@ def run_folds(tasks: Sequence[Callable[[Advance], None]], n_jobs: int, count: Ca
             count()
         return stop.is_set()
 
+    config = get_config()  # scikit-learn's, which scorers look at: each thread has one of its own
+
+    def run(task: Callable[[Advance], None]) -> None:
+        with config_context(**config):
+            task(advance)
+
     with ThreadPoolExecutor(n_jobs) as pool:
-        futures = [pool.submit(task, advance) for task in tasks]
+        futures = [pool.submit(run, task) for task in tasks]
         try:
             is_over = False
             while not is_over:
@@ -112,9 +124,20 @@ class Judge:
     y: NDArray[Any]
     offsets: Sequence[Array | None]  # of each model
     score: Score
+    params: dict[str, Any] = field(default_factory=dict)  # what else the scorer asked for, by row
 
-    def score_of(self, decision: Array, fold: Fold) -> float:
-        return self.score(decision, self.y[fold.held_out], fold.score_weights)
+    def score_of(
+        self, fold: Fold, problem: Problem, models: Sequence[PathPoint], l1_ratio: float, told: Array | None
+    ) -> float:
+        """Of the models of one fold at one alpha. ``told``: predictions of all rows, if they are known."""
+        decision = (
+            self.decision_of(core_matrix(problem.X), fold, models) if told is None else told[fold.held_out, None]
+        )
+        return self.score(decision, self.y[fold.held_out], fold.score_weights, **self.params_of(fold))
+
+    def params_of(self, fold: Fold) -> dict[str, Any]:
+        """A value for each row is cut to the rows held out, anything else goes as it is."""
+        return dict(_check_method_params(self.y, self.params, indices=fold.held_out)) if self.params else {}
 
     def decision_of(self, matrix: Any, fold: Fold, models: Sequence[PathPoint]) -> Array:
         """Of the rows held out, a column for each model."""
@@ -279,11 +302,7 @@ class FoldPath:
 
     def _measure(self, i: int, problems: Sequence[Problem], predictions: Array | None = None) -> None:
         models = self.models[i]
-        if predictions is None:
-            decision = self.judge.decision_of(core_matrix(problems[0].X), self.fold, models)
-        else:
-            decision = predictions[self.fold.held_out, None]
-        self.scores[i] = self.judge.score_of(decision, self.fold)
+        self.scores[i] = self.judge.score_of(self.fold, problems[0], models, self.l1_ratio, predictions)
         self.nonzeros[i] = sum(len(model.values) for model in models)
         scales = [null_so_far(problem).objective for problem in problems]
         self.gaps[i] = sum(model.gap / scale for model, scale in zip(models, scales, strict=True) if scale > 0)

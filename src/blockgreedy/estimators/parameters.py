@@ -85,8 +85,9 @@ _CV = """
     cv : int, splitter of scikit-learn or iterable of (train, test), default 5
         A number means consecutive folds (stratified for classes), shuffled if ``random_state`` is given.
     scoring : str or callable, default "deviance"
-        Deviance (mean squared error, or −2 mean log probability), or a scorer of scikit-learn or its name. A scorer
-        is called with targets and predictions; in place of X it receives row numbers.
+        Deviance (mean squared error, or −2 mean log probability), or a scorer of scikit-learn or its name, or any
+        function of a fitted model, held-out rows of X and their targets. What ``make_scorer`` made is called with
+        targets and predictions, which is faster.
     selection : {"min", "1se"}, default "min"
         The alpha of the best mean score, or the largest alpha whose score is within one standard error of it.
     fold_tol : float, optional

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer, make_scorer
+from sklearn.metrics import get_scorer, make_scorer, mean_squared_error
 
 Array = NDArray[np.float64]
-# (decision values, a column for each model; targets or classes; weights) → score
-Score = Callable[[Array, NDArray[Any], Array], float]
+# (decision values, a column for each model; targets or classes; weights; what else the scorer asked for) → score
+Score = Callable[..., float]
+_Made = type(make_scorer(mean_squared_error))  # what make_scorer makes, and get_scorer returns
 
 
 def log_probabilities(decision: Array) -> Array:
@@ -33,23 +35,53 @@ def is_deviance(scoring: Any) -> bool:
     return scoring is None or (isinstance(scoring, str) and scoring == "deviance")
 
 
-def make_score(scoring: Any, classes: NDArray[Any] | None) -> Score:
-    """``scoring`` as the estimators take it; classes: None for regression."""
+def scorer_of(scoring: Any) -> Any:
+    """What scikit-learn would call; None for deviance, which is ours."""
     if is_deviance(scoring):
-        return _squared_deviance if classes is None else _class_deviance(classes)
+        return None
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     if not callable(scorer):
         raise ValueError(f"scoring={scoring!r} must be 'deviance', the name of a scorer or a scorer of scikit-learn")
-    function = getattr(scorer, "_score_func", None)
-    takes = () if function is None else inspect.signature(function).parameters
+    return scorer
+
+
+@dataclass(frozen=True)
+class RowScorer:
+    """A callable that ``make_scorer`` did not make: it may look at rows of X and at the model, so it gets both."""
+
+    scorer: Callable[..., Any]
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it has a parameter for the weights of rows; what else it takes must be routed to it."""
+        takes = inspect.signature(self.scorer).parameters.values()
+        return any(one.name == "sample_weight" or one.kind is one.VAR_KEYWORD for one in takes)
+
+    def __call__(self, model: Any, X: Any, y: NDArray[Any], **params: Any) -> float:
+        value = self.scorer(model, X, y, **params)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"scoring={self.scorer!r} returned {value!r}; it must return a number") from None
+
+
+def make_score(scoring: Any, classes: NDArray[Any] | None) -> Score | RowScorer:
+    """``scoring`` as the estimators take it; classes: None for regression."""
+    scorer = scorer_of(scoring)
+    if scorer is None:
+        return _squared_deviance if classes is None else _class_deviance(classes)
+    if not isinstance(scorer, _Made):
+        return RowScorer(scorer)
+    takes = inspect.signature(scorer._score_func).parameters
     if classes is not None and "labels" in takes:
         scorer = _with_labels(scorer, classes, "pos_label" in takes)
 
-    def score(decision: Array, y: NDArray[Any], weights: Array) -> float:
+    def score(decision: Array, y: NDArray[Any], weights: Array, **params: Any) -> float:
         known = _Held(decision) if classes is None else _HeldClasses(decision, classes)
         rows = np.arange(len(y)).reshape(-1, 1)  # stands for X, which only the predictions know
-        options = {"sample_weight": weights} if "sample_weight" in takes and np.any(weights != weights[0]) else {}
-        return float(scorer(known, rows, y, **options))
+        if "sample_weight" in takes and np.any(weights != weights[0]):
+            params["sample_weight"] = weights
+        return float(scorer(known, rows, y, **params))
 
     return score
 
