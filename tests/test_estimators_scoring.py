@@ -125,6 +125,27 @@ def test_groups_reach_the_splitter_through_a_pipeline(data, made):
     np.testing.assert_array_equal(pipeline[-1].score_path_, expected.score_path_)
 
 
+class Halves:
+    """A splitter that knows nothing of metadata routing."""
+
+    def split(self, X, y=None, groups=None):
+        rows = np.arange(X.shape[0])
+        yield rows[groups < np.median(groups)], rows[groups >= np.median(groups)]
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 1
+
+
+def test_groups_reach_a_splitter_without_requests_if_the_fit_asks_for_them(data):
+    X, y = data
+    groups = np.random.default_rng(1).permutation(200)
+    expected = bg.LassoCV(alphas=ALPHAS, cv=Halves()).fit(X, y, groups=groups).score_path_
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = bg.LassoCV(alphas=ALPHAS, cv=Halves()).set_fit_request(groups=True)
+        found = make_pipeline(model).fit(X, y, groups=groups)[-1].score_path_
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_outer_groups_do_not_reach_inner_folds_that_do_not_ask_for_them(data):
     X, y = data
     with sklearn.config_context(enable_metadata_routing=True):

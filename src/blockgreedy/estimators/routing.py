@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from sklearn.model_selection import check_cv
 from sklearn.utils import metadata_routing
@@ -27,10 +27,9 @@ class Routed(NamedTuple):
 class RouterMixin:
     """A router as scikit-learn's LogisticRegressionCV is one: ``groups`` go to the splitter that asks for them.
 
-    Without routing ``groups`` go to the splitter and ``sample_weight`` to the scorer.
+    Without routing ``groups`` go to the splitter and ``sample_weight`` to the scorer. ``set_fit_request(groups=True)``
+    hands them to a splitter that has no requests.
     """
-
-    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": metadata_routing.UNUSED}  # the splitter's
 
     def get_metadata_routing(self: Any) -> MetadataRouter:
         """Who gets what, for scikit-learn's metadata routing.
@@ -42,6 +41,8 @@ class RouterMixin:
             for in ``fit`` and ``score``.
         """
         own, scorer = super().get_metadata_routing(), scorer_of(self.scoring)  # type: ignore[misc]
+        if own.fit.requests.get("groups", True) is None:  # then the splitter's request alone counts
+            own.fit.add_request(param="groups", alias=metadata_routing.UNUSED)
         if scorer is not None and "sample_weight" in own.score.requests:
             own.score.add_request(param="sample_weight", alias=metadata_routing.UNUSED)
         router = MetadataRouter(owner=self).add_self_request(own)
@@ -64,7 +65,9 @@ class RouterMixin:
             return Routed({}, {})
         routed = process_routing(self, caller, **given, **params)
         split, score = (routed.get(name, {}) for name in ("splitter", "scorer"))
-        return Routed(dict(split.get("split", {})), dict(score.get("score", {})))
+        own = super().get_metadata_routing().fit.requests  # type: ignore[misc]
+        asked = _only("groups", given) if own.get("groups") is True else {}
+        return Routed(asked | dict(split.get("split", {})), dict(score.get("score", {})))
 
 
 def _only(name: str, given: dict[str, Any]) -> dict[str, Any]:
