@@ -8,14 +8,17 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from blockgreedy.base.reals import in_host_memory
+from blockgreedy.estimators.doc_link import DocLinkMixin
+from blockgreedy.estimators.fit_tasks import FRAMES, CallbackSupportMixin, heard_by_both, tasks_of
 from blockgreedy.estimators.fitting import Callback, Outcome, solve_all
+from blockgreedy.estimators.sparse_coef import SparseCoefMixin, dense_coef
+from blockgreedy.estimators.to_sklearn import ToSklearnMixin
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.trace import Trace
 
@@ -33,7 +36,7 @@ def _are_plain(X: Any, y: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class SparseLinearModel(BaseEstimator):
+class SparseLinearModel(SparseCoefMixin, ToSklearnMixin, DocLinkMixin, CallbackSupportMixin, BaseEstimator):
     """Parameters, fit and prediction of one or more weight vectors on one matrix.
 
     A dataclass because its constructor does just what scikit-learn asks of one: store the arguments.
@@ -119,7 +122,7 @@ class SparseLinearModel(BaseEstimator):
             self._starts(problems) if starts is None and self.warm_start else starts,
             title=self._title,
             verbose=self.verbose,
-            callback=self.callback,
+            callback=heard_by_both(self.callback, tasks_of(self)),
             tol=self.tol,
             max_iter=self.max_iter,
             max_seconds=self.max_seconds if max_seconds is None else max_seconds,
@@ -131,7 +134,7 @@ class SparseLinearModel(BaseEstimator):
         """The last fit's weights, moved inside today's bounds; None where there is no such fit."""
         if not hasattr(self, "coef_"):
             return None
-        coefs = np.atleast_2d(np.asarray(self.coef_, dtype=np.float64))
+        coefs = np.atleast_2d(dense_coef(self).astype(np.float64))
         intercepts = np.broadcast_to(np.asarray(getattr(self, "intercept_", 0.0), dtype=np.float64), len(coefs))
         if coefs.shape != (len(problems), problems[0].n_features):
             return None
@@ -160,26 +163,23 @@ class SparseLinearModel(BaseEstimator):
 
         ``stacklevel``: such that the warning names the line that called ``fit``.
         """
+        tasks = tasks_of(self)
+        if tasks is not None:
+            tasks.end()
         complaints = outcome.complaints()
         if complaints:
             others = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
             warnings.warn(
                 f"{self._title} did not converge: {complaints[0]}{others}",
                 ConvergenceWarning,
-                stacklevel=stacklevel,
+                stacklevel=stacklevel + FRAMES,
             )
         if outcome.by_keyboard:
             raise KeyboardInterrupt
         return self
 
-    @property
-    def sparse_coef_(self) -> sp.csr_matrix:
-        """``coef_`` as a sparse matrix with a row for each target."""
-        check_is_fitted(self)
-        return sp.csr_matrix(np.atleast_2d(self.coef_))
-
     def _decision(self, X: Any) -> Array:
         check_is_fitted(self)
         in_host_memory("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        return np.asarray(X @ dense_coef(self).T + self.intercept_)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from blockgreedy.base.validate import l1_ratio_of, non_negative, number
+from blockgreedy.estimators.fit_tasks import FRAMES
 from blockgreedy.estimators.scoring import RowScorer, is_deviance
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def check_classes(
             f"the training rows of fold(s) {', '.join(map(str, unknown))} lack a class that the held-out rows hold: "
             f"their models cannot predict it, and their scores say little of alpha; {advice}",
             UserWarning,
-            stacklevel=5,
+            stacklevel=5 + FRAMES,
         )
 
 

@@ -14,8 +14,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from blockgreedy.base.validate import above_zero
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import class_weights, share, weights_of_rows
+from blockgreedy.estimators.fit_tasks import begin_tasks, hears_callbacks
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.scoring import chosen_class, log_probabilities
+from blockgreedy.estimators.to_sklearn import logistic_of, margins_of
 from blockgreedy.problem.problem import Problem
 
 
@@ -109,6 +111,7 @@ class SparseClassifier(SparseClassifierMixin, SparseLinearModel):
     l1_ratio: float = 1.0
     class_weight: dict[Any, float] | str | None = None
 
+    @hears_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fits the weights.
 
@@ -124,13 +127,16 @@ class SparseClassifier(SparseClassifierMixin, SparseLinearModel):
             Added to every decision value of the fit; ``predict`` does not know it.
         """
         X, y = self._checked(X, y)
+        begin_tasks(self, X, y, sample_weight)
         codes = self._learn_classes(y)
         weights, total = self._balance(self.class_weight, codes, weights_of_rows(sample_weight, X))
         signs, offsets = self._signs(codes), self._offsets(offset, X.shape[0])
-        penalties = share(self._alpha(total), self.l1_ratio)
+        alpha = self._alpha(total)
+        penalties = share(alpha, self.l1_ratio)
         first = self._problem(X, signs[0], weights, offsets[0], loss=self._loss, **penalties)
         outcome = self._solve_all(for_each_class(first, signs, offsets), self._names())
         self._keep(outcome, one=False)
+        self.alpha_, self.C_ = alpha, 1.0 / (alpha * total) if alpha * total > 0 else np.inf
         return self._conclude(outcome)
 
     def _alpha(self, total: float) -> float:
@@ -161,6 +167,7 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
     {penalty}
     {common}
     {classes}
+    {penalty_attributes}
 
     Examples
     --------
@@ -170,6 +177,9 @@ class LogisticRegression(ProbabilisticMixin, SparseClassifier):
     >>> model.predict_proba(data.X).shape
     (300, 2)
     """
+
+    def _counterpart(self) -> Any:
+        return logistic_of(self, self.C_, self.l1_ratio)
 
 
 @with_parameters
@@ -185,6 +195,10 @@ class SquaredHingeClassifier(SparseClassifier):
     {penalty}
     {common}
     {classes}
+    {penalty_attributes}
     """
 
     _loss: ClassVar[str] = "squared_hinge"
+
+    def _counterpart(self) -> Any:
+        return margins_of(self, self.alpha_, self.C_, self.l1_ratio)

@@ -21,6 +21,7 @@ from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
+from blockgreedy.estimators.fit_tasks import FRAMES, tasks_of
 from blockgreedy.estimators.fold_groups import FIRST_STEP, Group, Starts, Whole, grouped
 from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
@@ -28,6 +29,7 @@ from blockgreedy.estimators.routing import Routed, RouterMixin
 from blockgreedy.estimators.row_judge import RowJudge
 from blockgreedy.estimators.score_plot import ScorePlotMixin
 from blockgreedy.estimators.scoring import RowScorer, is_deviance, make_score
+from blockgreedy.estimators.sparse_coef import dense_coef
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.fold_group import has_few_rows
 from blockgreedy.solvers.polish import is_small
@@ -82,9 +84,7 @@ class ScoringMixin(RouterMixin):
             if "sample_weight" in options and not score.takes_weights:
                 del options["sample_weight"]
             # not this model, whose own score would call the scorer again
-            coefs, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)
-            single = self._model_of(coefs, intercepts, self.alpha_, self.l1_ratio_)
-            return score(single, X, np.asarray(y), **options)
+            return score(self._single(), X, np.asarray(y), **options)
         decision = self._decision(X)
         if weights is None or not (is_deviance(self.scoring) or options.pop("sample_weight", None) is not None):
             weights = np.ones(len(decision))
@@ -186,13 +186,15 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
     ) -> bool:
         """All alphas to tol, then with these efforts those that the choice depends on; True after Ctrl-C."""
         n_models = sum(len(path.alphas) for path in paths) * len(paths[0].judge.offsets)
-        done, again = 0, 0
+        done, again, heard = 0, 0, tasks_of(self)
         title = f"{len(paths) // n_ratios} folds"
         with Progress(title, n_models, "models") if self.verbose else nullcontext() as progress:
 
             def count() -> None:
                 nonlocal done
                 done += 1
+                if heard is not None:
+                    heard.step("model of a fold")
                 if progress is not None:
                     progress.show(self._state(paths, n_ratios, again), min(done, n_models))
 
@@ -252,7 +254,7 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
                 f"cross-validation: some folds did not converge at some alphas ({', '.join(unfinished)}); "
                 "raise tol, max_iter or max_seconds, or eps to leave out the smallest alphas",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=4 + FRAMES,
             )
         (ratio, least), (_, sparse) = table.best, table.sparsest
         self.alpha_min_, self.alpha_1se_ = float(grids[ratio][least]), float(grids[ratio][sparse])
@@ -316,6 +318,18 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
     def _model_of(self, coefs: Array, intercepts: Array, alpha: float, l1_ratio: float) -> Any:
         """A fitted estimator of one alpha, with these weights."""
         raise TypeError(f"{type(self).__name__} has no estimator of a single alpha")
+
+    def _single(self) -> Any:
+        """This model as the estimator of the alpha chosen."""
+        coefs, intercepts = np.atleast_2d(dense_coef(self)), np.atleast_1d(self.intercept_)
+        model = self._model_of(coefs, intercepts, self.alpha_, self.l1_ratio_)
+        for name in ("n_iter_", "dual_gap_", "alpha_", "C_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        return model
+
+    def _counterpart(self) -> Any:
+        return self._single().to_sklearn()
 
     def _as(self, kind: Any, coef: Array, intercept: Any, alpha: float, l1_ratio: float) -> Any:
         """The estimator of a single alpha, with our parameters and these weights."""

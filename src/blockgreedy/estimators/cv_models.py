@@ -19,6 +19,7 @@ from blockgreedy.estimators.classifiers import (
     for_each_class,
 )
 from blockgreedy.estimators.cross_validation import CrossValidated, ScoringMixin
+from blockgreedy.estimators.fit_tasks import begin_tasks, hears_callbacks
 from blockgreedy.estimators.folds import Fold
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.regressors import ElasticNet, Lasso
@@ -30,6 +31,7 @@ from blockgreedy.problem.problem import Problem
 class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
     """Least squares at the alpha that predicts held-out rows best."""
 
+    @hears_callbacks
     def fit(
         self,
         X: Any,
@@ -54,6 +56,7 @@ class CrossValidatedRegressor(ScoringMixin, RegressorMixin, CrossValidated):
         """
         routed = self._route("fit", params, sample_weight=sample_weight, groups=groups)
         X, y = self._checked(X, y, y_numeric=True)
+        begin_tasks(self, X, y, sample_weight)
         weights = weights_of_rows(sample_weight, X)
         folds = self._folds(X, y, weights, routed)
         problem = self._problem(X, y, weights, offset, loss="squared", alpha=0.0)
@@ -160,6 +163,7 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
     def _ratios(self) -> list[float]:
         return [l1_ratio_of(ratio) for ratio in np.atleast_1d(np.asarray(self.l1_ratio)).tolist()]
 
+    @hears_callbacks
     def fit(
         self,
         X: Any,
@@ -177,6 +181,7 @@ class LogisticRegressionCV(ProbabilisticMixin, ScoringMixin, SparseClassifierMix
         """
         routed = self._route("fit", params, sample_weight=sample_weight, groups=groups)
         X, y = self._checked(X, y)
+        begin_tasks(self, X, y, sample_weight)
         codes = self._learn_classes(y)
         weights = weights_of_rows(sample_weight, X)
         folds = self._folds(X, y, weights, routed)

@@ -21,6 +21,7 @@ from blockgreedy.estimators.dask_chunks import Chunks, by_rows, is_collection, l
 from blockgreedy.estimators.parameters import with_parameters
 from blockgreedy.estimators.regressors import Lasso
 from blockgreedy.estimators.scoring import chosen_class, log_probabilities
+from blockgreedy.estimators.sparse_coef import dense_coef
 from blockgreedy.solvers.cluster import is_client
 
 
@@ -65,13 +66,13 @@ class DaskModel:
         """Of a Dask collection, a Dask array; of anything else, an array at once."""
         check_is_fitted(self)
         if isinstance(X, TiledDesign):
-            weights = np.atleast_2d(self.coef_)
+            weights = np.atleast_2d(dense_coef(self))
             decision = np.column_stack([X.combine(w) for w in weights]) + self.intercept_
-            return what(decision[:, 0] if self.coef_.ndim == 1 else decision)
+            return what(decision[:, 0] if np.ndim(self.intercept_) == 0 else decision)
         if not is_collection(X):
             return what(SparseLinearModel._decision(self, X))
         _check_feature_names(self, getattr(X, "_meta", X), reset=False)  # those of a DataFrame
-        return by_rows(X, _decided, np.asarray(self.coef_), self.intercept_, what, width=width, dtype=dtype)
+        return by_rows(X, _decided, dense_coef(self), self.intercept_, what, width=width, dtype=dtype)
 
     def _to(self: Any, kind: type) -> Any:
         check_is_fitted(self)
@@ -180,6 +181,7 @@ class DaskLogisticRegression(DaskModel, LogisticRegression):
     {penalty}
     {common}
     {classes}
+    {penalty_attributes}
     """
 
     def fit(
@@ -203,7 +205,7 @@ class DaskLogisticRegression(DaskModel, LogisticRegression):
 
     def decision_function(self, X: Any) -> Any:
         """Xw + b, as a Dask array if X is a collection of Dask; a column for each of more than two classes."""
-        n_models = len(self.coef_)
+        n_models = self.coef_.shape[0]
         return self._lazily(X, _first_column, None if n_models == 1 else n_models, np.float64)
 
     def predict(self, X: Any) -> Any:

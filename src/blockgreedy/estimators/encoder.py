@@ -14,9 +14,10 @@ from blockgreedy.data.encode import encode, fit_encoding
 from blockgreedy.data.encoding import Encoding
 from blockgreedy.data.frames import columns_of
 from blockgreedy.data.treatment import Crosses, Fill, Names, Treatment
+from blockgreedy.estimators.doc_link import DocLinkMixin
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(DocLinkMixin, TransformerMixin, BaseEstimator):
     """Encodes tables as sparse matrices: one-hot categories and their crosses. ``load`` does the same for files.
 
     A table is a data frame of pandas or polars, a table of pyarrow, a dict of arrays, a structured array or an array

@@ -74,6 +74,11 @@ _PENALTY = """
         Factors of the samples of each class.
 """
 
+_PENALTY_ATTRIBUTES = """
+    alpha_, C_ : float
+        The weight of the penalty that was used, as ``alpha`` and as scikit-learn's C: 1/(alpha_·Σs).
+"""
+
 _CV = """
     alphas : array or int, optional
         The values of alpha to choose from, or their number; default: ``n_alphas`` values from alpha_max (the smallest
@@ -126,6 +131,7 @@ PARTS = {
     "{common}": _COMMON,
     "{classes}": _CLASSES,
     "{penalty}": _PENALTY,
+    "{penalty_attributes}": _PENALTY_ATTRIBUTES,
     "{cv}": _CV,
     "{cv_attributes}": _CV_ATTRIBUTES,
 }

@@ -11,7 +11,9 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from blockgreedy.base.validate import positive
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import offsets_like, share, weights_of_rows
+from blockgreedy.estimators.fit_tasks import begin_tasks, hears_callbacks
 from blockgreedy.estimators.parameters import with_parameters
+from blockgreedy.estimators.to_sklearn import huber_of, lasso_of
 
 
 @dataclass(eq=False, repr=False)
@@ -24,6 +26,7 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel, ABC):
     def _penalties(self) -> dict[str, float]:
         """alpha, l2 and what the loss takes."""
 
+    @hears_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> Self:
         """Fits the weights.
 
@@ -44,6 +47,7 @@ class SparseRegressor(MultiOutputMixin, RegressorMixin, SparseLinearModel, ABC):
             The fitted estimator.
         """
         X, y = self._checked(X, y, multi_output=True, y_numeric=True)
+        begin_tasks(self, X, y, sample_weight)
         weights = weights_of_rows(sample_weight, X)
         one = y.ndim == 1 or y.shape[1] == 1
         targets = y.reshape(-1, 1) if one else y
@@ -91,6 +95,9 @@ class Lasso(SparseRegressor):
     def _penalties(self) -> dict[str, float]:
         return {"alpha": self.alpha}
 
+    def _counterpart(self) -> Any:
+        return lasso_of(self, self.alpha, None)
+
 
 @with_parameters
 @dataclass(eq=False, repr=False)
@@ -113,6 +120,9 @@ class ElasticNet(SparseRegressor):
 
     def _penalties(self) -> dict[str, float]:
         return share(self.alpha, self.l1_ratio)
+
+    def _counterpart(self) -> Any:
+        return lasso_of(self, self.alpha, self.l1_ratio)
 
 
 @with_parameters
@@ -137,3 +147,6 @@ class HuberLasso(SparseRegressor):
 
     def _penalties(self) -> dict[str, float]:
         return {"alpha": self.alpha, "huber_delta": positive("delta", self.delta)}
+
+    def _counterpart(self) -> Any:
+        return huber_of(self, self.alpha, self.delta)

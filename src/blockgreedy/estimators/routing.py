@@ -27,8 +27,8 @@ class Routed(NamedTuple):
 class RouterMixin:
     """A router as scikit-learn's LogisticRegressionCV is one: ``groups`` go to the splitter that asks for them.
 
-    Without routing ``groups`` go to the splitter and ``sample_weight`` to the scorer. ``set_fit_request(groups=True)``
-    hands them to a splitter that has no requests.
+    Without routing ``groups`` go to the splitter and ``sample_weight`` to the scorer.
+    ``set_fit_request(groups=True)`` hands groups to a splitter that makes no requests.
     """
 
     def get_metadata_routing(self: Any) -> MetadataRouter:
