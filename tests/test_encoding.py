@@ -225,6 +225,56 @@ def test_what_is_no_table_is_refused(held, sentence):
         bg.TableEncoder().fit(held)
 
 
+@pytest.mark.parametrize(
+    ("table", "arguments"),
+    [
+        ({"a": [1.0, 2.0], "when": np.array(["2020-01-02", "NaT"], dtype="datetime64[D]")}, {}),
+        ({"a": [1.0, np.nan]}, {}),
+        ({"a": [1.0, np.nan], "b": [1, 2]}, {"fill": {"b": 0.0}}),
+        ({"a": [1.0, None], "c": ["x", "y"]}, {}),
+    ],
+)
+def test_fit_refuses_what_transform_refuses(table, arguments):
+    with pytest.raises(ValueError) as at_once:
+        bg.TableEncoder(**arguments).fit_transform(table)
+    with pytest.raises(ValueError) as alone:
+        bg.TableEncoder(**arguments).fit(table)
+    assert str(alone.value) == str(at_once.value)
+
+
+@pytest.mark.parametrize(
+    "table", [{"a": [], "c": []}, np.zeros((0, 2)), pd.DataFrame({"c": pd.Series([], dtype=str)})]
+)
+def test_an_encoding_is_not_learned_from_no_rows(table):
+    with pytest.raises(ValueError, match="the table has no rows to learn an encoding from"):
+        bg.TableEncoder().fit(table)
+    assert bg.TableEncoder().fit({"a": [1], "c": ["x"]}).transform({"a": [], "c": []}).shape == (0, 2)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_an_array_must_have_as_many_columns_as_in_fit(n_columns):
+    array = np.arange(6.0).reshape(3, 2)
+    encoder = bg.TableEncoder().fit(array)
+    with pytest.raises(ValueError, match=f"X has {n_columns} features, but TableEncoder is expecting 2 features"):
+        encoder.transform(np.ones((3, n_columns)))
+    named = bg.TableEncoder().fit({"a": [1, 2], "b": [3, 4]})
+    assert named.transform({"b": [5], "label": [1], "a": [6]}).toarray().tolist() == [[6, 5]]
+
+
+def test_lazy_frames_of_polars_are_collected(rng):
+    polars = pytest.importorskip("polars")
+    held = {"a": rng.normal(size=30), "b": rng.normal(size=30)}
+    frame = polars.DataFrame(held)
+    encoder = bg.TableEncoder().fit(frame.lazy())
+    assert (encoder.transform(frame.lazy()) != bg.TableEncoder().fit_transform(held)).nnz == 0
+    y = held["a"] - held["b"]
+    model = bg.Lasso(alpha=0.01).fit(frame.lazy(), y)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(model.predict(frame.lazy()), model.predict(frame))
+    with pytest.raises(TypeError, match=r"X is a LazyFrame of polars, which holds no values yet: pass X.collect\(\)"):
+        bg.Problem(frame.lazy(), y, alpha=0.1)
+
+
 # As a part of scikit-learn.
 
 

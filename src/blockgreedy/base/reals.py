@@ -20,10 +20,22 @@ _SECONDS = "convert dates and times to numbers first, for example seconds: (t - 
 _ACCEPTED = "it must hold real numbers (float32, float64, integers or booleans)"
 
 
+def is_lazy(table: Any) -> bool:
+    """Whether it is a LazyFrame of polars: a query that was not made yet."""
+    return type(table).__module__.split(".")[0] == "polars" and type(table).__name__ == "LazyFrame"
+
+
+def collected(table: Any) -> Any:
+    """A LazyFrame of polars with its query made; anything else as it is."""
+    return table.collect() if is_lazy(table) else table
+
+
 def in_host_memory(name: str, array: Any) -> None:
-    """Refuses arrays of a GPU, which NumPy turns into something odd or fails on with an odd message."""
+    """Refuses arrays of a GPU and lazy tables, of which NumPy makes something odd, or an odd message."""
     kind = type(array)
     library = kind.__module__.split(".")[0]
+    if is_lazy(array):
+        raise TypeError(f"{name} is a LazyFrame of polars, which holds no values yet: pass {name}.collect()")
     device = getattr(getattr(array, "device", None), "type", "cpu") if library == "torch" else "cpu"
     if device != "cpu" or library in ("cupyx", "cudf") or hasattr(array, "__cuda_array_interface__"):
         way = {"torch": f"{name}.cpu()", "cupy": f"{name}.get()", "cupyx": f"{name}.get()"}.get(library, "")

@@ -52,6 +52,13 @@ def fit_encoding(
     return Encoding(tuple(sources), crosses, plan.min_count, plan.dropped), words
 
 
+def refuse_columns(columns: Mapping[str, Column], encoding: Encoding, where: str = "the table") -> None:
+    """Raises what ``encode`` would raise on the columns that the encoding was made of."""
+    for source in encoding.columns:
+        if source.categories is None:
+            _numbers(columns[source.name], source.fill, where, 0)
+
+
 def encode(
     columns: Mapping[str, Column],
     encoding: Encoding,

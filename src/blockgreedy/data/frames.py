@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from blockgreedy.base.reals import collected
 from blockgreedy.data.column import ArrayColumn, Column, Words
 
 _ACCEPTED = (
@@ -17,7 +18,7 @@ _ACCEPTED = (
 
 def columns_of(table: Any, names: Sequence[str] | None = None) -> dict[str, Column]:
     """The columns of a table. ``names`` are those of an array with two dimensions (default: x0, x1, …)."""
-    columns = {column.name: column for column in _columns(table, names)}
+    columns = {column.name: column for column in _columns(collected(table), names)}
     lengths = {name: len(column) for name, column in columns.items()}
     if not columns:
         raise ValueError("the table has no columns")
@@ -28,8 +29,15 @@ def columns_of(table: Any, names: Sequence[str] | None = None) -> dict[str, Colu
     return columns
 
 
+def has_names(table: Any) -> bool:
+    """Whether its columns have names of their own, and not numbers alone."""
+    return isinstance(table, Mapping) or not (
+        isinstance(table, (list, tuple)) or (isinstance(table, np.ndarray) and table.dtype.names is None)
+    )
+
+
 def _columns(table: Any, names: Sequence[str] | None) -> list[Column]:
-    if names is not None and not (isinstance(table, np.ndarray) and table.dtype.names is None):
+    if names is not None and (has_names(table) or not isinstance(table, np.ndarray)):
         raise ValueError(f"names={names!r} is for arrays with two dimensions; {type(table).__name__} has its own")
     if isinstance(table, Mapping):
         return [ArrayColumn(str(name), _array(str(name), values)) for name, values in table.items()]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from blockgreedy.base.reals import in_host_memory
+from blockgreedy.base.reals import collected, in_host_memory
 from blockgreedy.estimators.doc_link import DocLinkMixin
 from blockgreedy.estimators.fit_tasks import FRAMES, CallbackSupportMixin, heard_by_both, tasks_of
 from blockgreedy.estimators.fitting import Callback, Outcome, solve_all
@@ -76,6 +76,7 @@ class SparseLinearModel(SparseCoefMixin, ToSklearnMixin, DocLinkMixin, CallbackS
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return X, y
+        X, y = collected(X), collected(y)
         in_host_memory("X", X)
         in_host_memory("y", y)
         try:
@@ -180,6 +181,7 @@ class SparseLinearModel(SparseCoefMixin, ToSklearnMixin, DocLinkMixin, CallbackS
 
     def _decision(self, X: Any) -> Array:
         check_is_fitted(self)
+        X = collected(X)
         in_host_memory("X", X)
         X = validate_data(self, X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ dense_coef(self).T + self.intercept_)

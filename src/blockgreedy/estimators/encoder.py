@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from blockgreedy.base.validate import float_type
-from blockgreedy.data.encode import encode, fit_encoding
+from blockgreedy.data.encode import encode, fit_encoding, refuse_columns
 from blockgreedy.data.encoding import Encoding
-from blockgreedy.data.frames import columns_of
+from blockgreedy.data.frames import columns_of, has_names
 from blockgreedy.data.treatment import Crosses, Fill, Names, Treatment
 from blockgreedy.estimators.doc_link import DocLinkMixin
 
@@ -20,9 +20,10 @@ from blockgreedy.estimators.doc_link import DocLinkMixin
 class TableEncoder(DocLinkMixin, TransformerMixin, BaseEstimator):
     """Encodes tables as sparse matrices: one-hot categories and their crosses. ``load`` does the same for files.
 
-    A table is a data frame of pandas or polars, a table of pyarrow, a dict of arrays, a structured array or an array
-    with two dimensions; pandas, polars and pyarrow are optional. Columns of text are categories, a column of numbers
-    is one feature. Missing and unseen categories are encoded as all zeros; one warning counts the unseen ones.
+    A table is a data frame of pandas or polars (a LazyFrame is collected), a table of pyarrow, a dict of arrays, a
+    structured array or an array with two dimensions; pandas, polars and pyarrow are optional. Columns of text are
+    categories, a column of numbers is one feature. Missing and unseen categories are encoded as all zeros; one
+    warning counts the unseen ones.
 
     Parameters
     ----------
@@ -89,7 +90,9 @@ class TableEncoder(DocLinkMixin, TransformerMixin, BaseEstimator):
         self.n_threads = n_threads
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
-        self._fit(X)
+        """Learns categories, combinations and fills; refuses what ``transform`` would refuse of the same table."""
+        columns, _ = self._fit(X)
+        refuse_columns(columns, self.encoding_)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -100,6 +103,8 @@ class TableEncoder(DocLinkMixin, TransformerMixin, BaseEstimator):
         treatment = Treatment.of(self.categorical, self.drop, self.fill, self.cross, self.min_count)
         float_type("dtype", self.dtype)
         columns = columns_of(X, self.names)
+        if not len(next(iter(columns.values()))):
+            raise ValueError("the table has no rows to learn an encoding from")
         plan = treatment.plan({name: column.kind for name, column in columns.items()})
         self.encoding_, words = fit_encoding([columns[name] for name in plan.roles], plan, n_threads=self.n_threads)
         self.n_features_in_ = len(columns)
@@ -109,6 +114,11 @@ class TableEncoder(DocLinkMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         check_is_fitted(self)
         columns = columns_of(X, self.names)
+        if not has_names(X) and len(columns) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(columns)} features, but TableEncoder is expecting {self.n_features_in_} features as "
+                "input: columns without names are told apart by their places, so there must be as many as in fit"
+            )
         return encode(columns, self.encoding, dtype=self.dtype, n_threads=self.n_threads)
 
     @property

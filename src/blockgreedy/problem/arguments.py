@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from blockgreedy.base.design import LabelledDesign, TiledDesign
-from blockgreedy.base.reals import as_array, is_missing, is_number, real_array
+from blockgreedy.base.reals import as_array, in_host_memory, is_missing, is_number, real_array
 from blockgreedy.base.validate import flag, non_negative, shown
 
 __all__ = [
@@ -96,6 +96,7 @@ def named_design(X: Any, y: Any) -> tuple[Any, Any, NDArray[np.str_] | None]:
         return X, X.labels if y is None else y, X.feature_names
     if y is None:
         raise TypeError("y is missing: it may be left out only where X is a blockgreedy.Dataset or Store")
+    in_host_memory("X", X)
     names = getattr(X, "columns", None)
     named = names is not None and not callable(names) and all(isinstance(name, str) for name in names)
     return X, y, np.array(list(names), dtype=np.str_) if named else None  # type: ignore[arg-type]
