@@ -99,6 +99,32 @@ def test_text_classes_and_regression(tmp_path, named_data):
     assert np.allclose(predicted, named_data.X @ solution.coef)
 
 
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        (
+            lambda p: p.with_alpha(0.02),
+            r"solution is of alpha=0.02, and the problem has alpha=0.01; give the problem",
+        ),
+        (lambda p: p.with_alpha(0.01, 0.5), r"solution is of l2=0.5, and the problem has l2=0;"),
+        (
+            lambda p: p.with_sample_weight(np.arange(1.0, 1 + p.n_samples)),
+            "solution is of another problem: its null model",
+        ),
+        (lambda p: bg.Problem(p.X, 2 * p.y, alpha=0.01, fit_intercept=True), "solution is of another problem"),
+        (lambda p: p.with_features(np.arange(3), 0.01), "solution has 3 weights, and the problem 12 features"),
+    ],
+)
+def test_a_solution_of_another_problem_makes_no_model(rng, other, sentence):
+    X = rng.normal(size=(60, 12))
+    problem = bg.Problem(X, X[:, 0] ** 2 + X[:, 1], alpha=0.01, fit_intercept=True)
+    with pytest.raises(ValueError, match=sentence):
+        Model.of_solution(problem, bg.solve(other(problem)))
+    there = other(problem)
+    assert Model.of_solution(there, bg.solve(there)).gaps[0] >= 0
+    assert Model.of_solution(there, bg.solve(there, "thread-greedy", max_iter=50)).gaps[0] >= 0
+
+
 def test_a_path_wants_an_alpha(path_model, named_data):
     with pytest.raises(ValueError, match=r"this model has 7 alphas; choose one with at\(alpha\)"):
         path_model.predict(named_data.X)

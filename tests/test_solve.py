@@ -215,3 +215,18 @@ def test_another_signal_handlers_exception_comes_through():
             bg.solve(long_problem(), "thread-greedy", tol=0, max_seconds=20)
     finally:
         signal.signal(signal.SIGALRM, previous)
+
+
+def test_a_gap_of_rounding_is_said_to_be_enough(rng):
+    """tol has a floor, and a message that names a gap above tol says so."""
+    said = []
+    for _ in range(12):
+        X = rng.normal(size=(300, 40))
+        problem = bg.Problem(X, X[:, :5].sum(axis=1) + rng.normal(size=300), alpha=0.05)
+        solution = bg.solve(problem, tol=1e-14)
+        assert solution.status == "converged"
+        is_above = solution.gap > 1e-14 * problem.null_model.objective
+        rounding = "1e-13 of what the intercept leaves to explain is rounding, and enough for any tol"
+        assert is_above == (rounding in solution.message)
+        said.append(is_above)
+    assert any(said)

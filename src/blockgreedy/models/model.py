@@ -138,7 +138,7 @@ class Model:
         memory: int | str | None = None,
     ) -> Model:
         """``memory``: what a problem of a store may take to find out which features have copies, as in ``solve``."""
-        s, more = solution, (dataset, settings, memory)
+        s, more = solution.checked_for(problem), (dataset, settings, memory)
         return cls.of_weights(problem, s.coef, s.intercept, s.objective, s.gap, s.status, s.trace, *more)
 
     @classmethod

@@ -199,4 +199,7 @@ def run_to_solution(
         phase_seconds=engine.phase_seconds(),
         partition=partition,
         feature_names=problem.feature_names,
+        alpha=problem.alpha,
+        l2=problem.l2,
+        f_null=engine.f_null,
     )

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.names import Status
 from blockgreedy.base.validate import whole
+from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from blockgreedy.partitions.partition import Partition
+    from blockgreedy.problem.problem import Problem
     from blockgreedy.solvers.telemetry import Telemetry
 
 REMEDIES: dict[str, str] = {
@@ -25,6 +27,8 @@ REMEDIES: dict[str, str] = {
     "interrupted": "the best point so far is returned",
     "diverged": "the best point seen is returned",
 }
+
+_SAME = 1e-6  # part by which objectives of one null model may differ: engines compute them in units of their own
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,10 @@ class Solution:
         What every iteration did, where it was recorded: ``solve(…, telemetry=True)`` and ``family.run``.
     grid : tuple of two ints, or None
         Of fits by several processes, or of a store: groups of rows and groups of columns, a rank for each pair.
+    alpha, l2 : float
+        Those of the problem that was solved.
+    f_null : float
+        Objective of its null model, the scale of ``tol``.
 
     Examples
     --------
@@ -94,10 +102,38 @@ class Solution:
     step_scale: float = field(default=1.0, repr=False)
     telemetry: Telemetry | None = field(default=None, repr=False)
     grid: tuple[int, int] | None = field(default=None, repr=False)
+    alpha: float = field(default=float("nan"), repr=False)
+    l2: float = field(default=float("nan"), repr=False)
+    f_null: float = field(default=float("nan"), repr=False)
 
     @property
     def nonzeros(self) -> int:
         return int(np.count_nonzero(self.coef))
+
+    def checked_for(self, problem: Problem) -> Solution:
+        """This, or an error where it is known not to be a solution of the problem.
+
+        The null model tells other targets, row weights, offsets and losses apart, without a look at X.
+        """
+        asked = "give the problem that was solved"
+        if len(self.coef) != problem.n_features:
+            raise ValueError(
+                f"solution has {len(self.coef):,} weights, and the problem {problem.n_features:,} features; {asked}"
+            )
+        for name in ("alpha", "l2"):
+            own, other = getattr(self, name), float(getattr(problem, name))
+            if own != other and not np.isnan(own):
+                way = ": problem.with_alpha(alpha, l2) is a problem of its own"
+                raise ValueError(
+                    f"solution is of {name}={own:.10g}, and the problem has {name}={other:.10g}; {asked}{way}"
+                )
+        known = problem.null_model.objective
+        if not problem.has_unpenalised and abs(self.f_null - known) > _SAME * known:
+            raise ValueError(
+                f"solution is of another problem: its null model has the objective {self.f_null:.10g}, that of this "
+                f"problem {known:.10g}; {asked}"
+            )
+        return self
 
     def top(self, k: int = 20) -> list[tuple[str, float]]:
         """The k features of largest |weight|, by name."""
@@ -141,6 +177,8 @@ def message(status: Status, gap: float, f_null: float, tol: float, n_iter: int, 
     """What happened, how far it got, and what to change. ``remark`` is the engine's own (``Engine.remark``)."""
     reached = f"relative gap {gap / f_null:.2g}, asked for {tol:.2g}" if f_null > 0 else f"gap {gap:.2g}"
     if status == "converged":
+        if f_null > 0 and gap > tol * f_null:  # NullModel.floor
+            reached += f"; {ROUNDING:g} of what the intercept leaves to explain is rounding, and enough for any tol"
         return f"converged: {reached}"
     happened = {
         "max_iter": f"stopped at max_iter={n_iter}",
