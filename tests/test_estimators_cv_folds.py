@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 
 import blockgreedy as bg
 from blockgreedy.solvers.fold_engine import FoldEngine
@@ -53,3 +53,28 @@ def test_an_engine_notices_that_its_predictions_are_not_those_of_its_weights():
     assert not engine.has_drifted()
     engine.coef[engine.core.support()[0]] *= 1.001
     assert engine.has_drifted()
+
+
+@pytest.mark.parametrize("ratios", [1.0, [0.5, 1.0]])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_weights_of_the_folds_are_kept_if_asked_for(rng, n_classes, ratios):
+    X = rng.normal(size=(150, 6))
+    y = np.digitize(X[:, 0] + rng.normal(size=150), np.linspace(-1, 1, n_classes + 1)[1:-1])
+    options = {"alphas": [0.1, 0.03, 0.01], "cv": 4, "l1_ratio": ratios, "fold_tol": 1e-13}
+    model = bg.LogisticRegressionCV(**options, store_coefs=True).fit(X, y)
+    n_models, n_ratios = (1 if n_classes == 2 else 3), np.size(ratios)
+    assert model.coefs_paths_.shape == (4, n_ratios, n_models)
+    assert model.intercepts_paths_.shape == (4, n_ratios, n_models, 3)
+    assert model.n_iter_path_.shape == model.score_path_.shape
+    assert np.all(model.n_iter_path_ >= 0)
+    assert np.sum(model.n_iter_path_) > 0
+    for f, (train, _) in enumerate(StratifiedKFold(4).split(X, y)):
+        for r, ratio in enumerate(np.atleast_1d(ratios)):
+            for i, alpha in enumerate(model.alphas_):
+                single = bg.LogisticRegression(alpha=alpha, l1_ratio=ratio).fit(X[train], y[train])
+                found = [model.coefs_paths_[f, r, k][[i]].toarray()[0] for k in range(n_models)]
+                np.testing.assert_allclose(found, single.coef_, atol=1e-5)
+                np.testing.assert_allclose(model.intercepts_paths_[f, r, :, i], single.intercept_, atol=1e-5)
+    assert not hasattr(bg.LogisticRegressionCV(**options).fit(X, y), "coefs_paths_")
+    with pytest.raises((TypeError, ValueError), match="store_coefs"):
+        bg.LogisticRegressionCV(**options, store_coefs="yes").fit(X, y)

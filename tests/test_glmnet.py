@@ -125,3 +125,33 @@ def test_every_option_is_in_the_fixture_with_both_families_and_storages():
         assert len(kinds) == 4, option
     assert {spec["intercept"] for spec in SPECS.values()} == {True, False}
     assert {spec["l1_ratio"] for spec in SPECS.values()} == {1.0, 0.5, 0.2}
+
+
+PLAIN = [
+    name
+    for name, spec in SPECS.items()
+    if spec["standardize"]
+    and spec["l1_ratio"] == 1.0
+    and not (spec["weights"] or spec["factors"] or spec["positive"])
+]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_standardize_is_glmnets_with_an_intercept_alone(name):
+    """Without one it divides by the deviation about the mean still; the way to its numbers is in migrate-glmnet.md."""
+    case = Case(name)
+    spec = case.spec
+    loss = "squared" if spec["family"] == "gaussian" else "logistic"
+    options = {"loss": loss, "offset": case.offset, "fit_intercept": spec["intercept"]}
+    apart = {"standardize": 0.0, "recipe": 0.0}
+    for lambda_, beta in zip(case.lambdas, case.coefs, strict=True):
+        ways = {"standardize": {"standardize": True}, "recipe": {"penalty_weights": case.X.std(axis=0)}}
+        for way, more in ways.items():
+            found = bg.solve(bg.Problem(case.X, case.y, alpha=lambda_, **options, **more), tol=TOL).coef
+            apart[way] = max(apart[way], np.linalg.norm(found - beta) / max(np.linalg.norm(beta), 1e-6))
+    assert apart["recipe"] < 1e-3
+    assert (apart["standardize"] < 1e-3) == spec["intercept"], apart
+
+
+def test_both_ways_of_standardizing_are_in_the_fixture():
+    assert {SPECS[name]["intercept"] for name in PLAIN} == {True, False}

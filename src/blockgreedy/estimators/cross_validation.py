@@ -17,11 +17,12 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
 from blockgreedy.base.names import SELECTIONS
 from blockgreedy.base.threads import resolve_threads
-from blockgreedy.base.validate import check_grid, count_of, non_negative, whole
+from blockgreedy.base.validate import check_grid, count_of, flag, non_negative, whole
 from blockgreedy.estimators.base import Array, SparseLinearModel
 from blockgreedy.estimators.checks import check_classes, given_alphas, weights_of_rows
 from blockgreedy.estimators.choice import Doubts, ScoreTable, best_so_far
 from blockgreedy.estimators.fit_tasks import FRAMES, tasks_of
+from blockgreedy.estimators.fold_coefs import coefs_of, n_iter_of
 from blockgreedy.estimators.fold_groups import FIRST_STEP, Group, Starts, Whole, grouped
 from blockgreedy.estimators.folds import Effort, Fold, FoldPath, Judge, make_folds, run_folds
 from blockgreedy.estimators.progress import Progress
@@ -109,6 +110,7 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
     fold_tol: float | None = None
     n_jobs: int | None = None
     random_state: Any = None
+    store_coefs: bool = False
 
     _is_classifier: ClassVar[bool] = False
     _title = "the fit of all rows"  # at the alpha chosen
@@ -235,6 +237,11 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         given = self.alphas is not None and not isinstance(self.alphas, (int, np.integer))
         self.alphas_ = grids[0] if one or given else np.array(grids)
         self.score_path_ = table.scores[0] if one else table.scores
+        n_iter = n_iter_of(paths, len(ratios))
+        self.n_iter_path_ = n_iter[0] if one else n_iter
+        if flag("store_coefs", self.store_coefs):
+            n_features = paths[0].problems[0].n_features
+            self.coefs_paths_, self.intercepts_paths_ = coefs_of(paths, len(ratios), n_features)
         self.cv_results_ = {
             "alpha": np.concatenate(grids),
             "l1_ratio": np.repeat(ratios, len(grids[0])),

@@ -106,6 +106,8 @@ _CV = """
         X that are solved side by side count as one.
     random_state : int, optional
         Shuffles the rows before they are divided into folds, if ``cv`` is a number.
+    store_coefs : bool, default False
+        Keep the weights of the folds' models, as ``coefs_paths_`` and ``intercepts_paths_``.
 """
 
 _CV_ATTRIBUTES = """
@@ -119,6 +121,12 @@ _CV_ATTRIBUTES = """
         All alphas, descending.
     score_path_ : ndarray of shape (n_alphas, n_folds) or (n_l1_ratios, n_alphas, n_folds)
         Scores, greater is better.
+    n_iter_path_ : ndarray in the shape of ``score_path_``
+        Iterations that the models of a fold took at an alpha, all classes together; ``n_iter_`` is of the final fit.
+    coefs_paths_ : ndarray of shape (n_folds, n_l1_ratios, n_models) of CSR matrices, with ``store_coefs``
+        Weights of the folds' models, a row for each alpha. Scores are of these, which are rougher than ``tol``.
+    intercepts_paths_ : ndarray of shape (n_folds, n_l1_ratios, n_models, n_alphas), with ``store_coefs``
+        Their intercepts.
     cv_results_ : dict of str to ndarray
         alpha, l1_ratio, mean_test_score, std_error, mean_nonzeros, split0_test_score, …
     oof_decision_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
