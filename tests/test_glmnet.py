@@ -138,7 +138,7 @@ PLAIN = [
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_standardize_is_glmnets_with_an_intercept_alone(name):
-    """Without one it divides by the deviation about the mean still; the way to its numbers is in migrate-glmnet.md."""
+    """Without one it still divides by the deviation about the mean: migrate-glmnet.md has the way to its numbers."""
     case = Case(name)
     spec = case.spec
     loss = "squared" if spec["family"] == "gaussian" else "logistic"

@@ -27,6 +27,8 @@ def guest(ours, theirs, translate, finish=None):
 
     def fit(self, X, y, sample_weight=None, check_input=True, **more):
         model = ours(**translate(self, X, y, sample_weight))
+        if hasattr(self, "_skl_callbacks"):  # of set_callbacks
+            model.set_callbacks(*self._skl_callbacks)
         if getattr(self, "warm_start", False):
             vars(model).update({name: value for name, value in vars(self).items() if name in ("coef_", "intercept_")})
         try:

@@ -127,8 +127,6 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         classes: NDArray[Any] | None = None,
     ) -> Choice:
         """(alpha, l1_ratio) of the best score; sets everything that is known of the scores."""
-        if self.selection not in SELECTIONS:
-            raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
         (tol, efforts), ratios = self._fold_tol(problems[0]), self._ratios()
         if classes is not None:
             check_classes(folds, judge.y, classes, self.scoring, judge.score, len(judge.offsets))
@@ -290,6 +288,10 @@ class CrossValidated(ScorePlotMixin, SparseLinearModel):
         return "no alpha was reached in every fold: raise max_seconds, or ask for fewer alphas"
 
     def _folds(self, X: Any, y: Any, weights: Array | None, routed: Routed) -> list[Fold]:
+        """Once the other arguments are looked at: what is wrong with them is said before what is wrong with folds."""
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection={self.selection!r} is not known; use {' or '.join(map(repr, SELECTIONS))}")
+        self._ratios()
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, (int, np.integer)) and self.random_state is not None:
             kind = StratifiedKFold if self._is_classifier else KFold
