@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from blockgreedy.base.cached import cached_property
 from blockgreedy.estimators.folds import Fold, Judge
 from blockgreedy.problem.problem import Problem
 from blockgreedy.solvers.solution_path import PathPoint
