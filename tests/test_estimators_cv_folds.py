@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import blockgreedy as bg
@@ -16,6 +17,24 @@ def test_the_curve_is_near_that_of_folds_solved_tightly():
     )
     curves = [model.cv_results_["mean_test_score"] for model in (usual, tight)]
     np.testing.assert_allclose(curves[0], curves[1], atol=3e-4 * abs(curves[1][0]), rtol=0)
+
+
+def test_single_folds_take_as_many_steps_as_scores_need_where_alphas_are_far_from_each_other(rng):
+    X = np.asfortranarray(rng.exponential(size=(4000, 30)))
+    signal = X @ rng.normal(size=30)
+    y = (signal - signal.mean()) / signal.std() + 0.5 * rng.normal(size=4000) > 1.5
+    usual, tight = (
+        bg.LogisticRegressionCV(fold_tol=tol, n_alphas=5, eps=0.1, cv=3).fit(X, y) for tol in (None, 1e-7)
+    )
+    curves = [model.cv_results_["mean_test_score"] for model in (usual, tight)]
+    np.testing.assert_allclose(curves[0], curves[1], atol=2e-4 * abs(curves[1][0]), rtol=0)
+
+
+def test_folds_whose_steps_run_out_say_so(rng):
+    X = np.asfortranarray(rng.exponential(size=(4000, 30)))
+    y = X @ rng.normal(size=30) > 0
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        bg.LogisticRegressionCV(n_alphas=5, eps=0.001, cv=3, max_iter=1).fit(X, y)
 
 
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"offset": True}])

@@ -150,6 +150,42 @@ def test_steps_that_do_not_suffice_send_an_alpha_back_to_its_folds(text, monkeyp
     assert model.alpha_ == tight.alpha_
 
 
+@pytest.mark.parametrize(("seed", "estimator", "eps"), [(0, "LassoCV", 0.003), (1, "LogisticRegressionCV", 0.003)])
+def test_alphas_far_from_each_other_get_as_many_steps_as_their_scores_need(walks, seed, estimator, eps):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((1500, 60), density=0.9, format="csr", rng=rng)
+    signal = X @ (rng.normal(size=60) * (rng.random(60) < 0.3))
+    y = (signal - signal.mean()) / signal.std() + 0.5 * rng.normal(size=1500)
+    y = y if estimator == "LassoCV" else (y > 1).astype(int)
+    usual, tight = (getattr(bg, estimator)(n_alphas=4, eps=eps, cv=3, fold_tol=tol).fit(X, y) for tol in (None, 1e-7))
+    assert walks == [(3, True)]
+    curves = [model.cv_results_["mean_test_score"] for model in (usual, tight)]
+    np.testing.assert_allclose(curves[0], curves[1], atol=1e-3 * abs(curves[1][0]), rtol=0)
+
+
+def test_alphas_that_a_group_does_not_get_right_are_solved_by_their_folds(text, monkeypatch):
+    monkeypatch.setattr(fold_group, "_MOST_STEPS", 1)
+    again, own = [], fold_groups.FoldPath.solve_again
+    monkeypatch.setattr(
+        fold_groups.FoldPath, "solve_again", lambda path, at, advance: (again.append(at), own(path, at, advance))[1]
+    )
+    usual, tight = (bg.LassoCV(n_alphas=4, eps=0.02, cv=3, fold_tol=tol).fit(text.X, text.y) for tol in (None, 1e-7))
+    assert len(again) >= 3
+    curves = [model.cv_results_["mean_test_score"] for model in (usual, tight)]
+    np.testing.assert_allclose(curves[0], curves[1], atol=1e-3 * abs(curves[1][0]), rtol=0)
+
+
+def test_the_gap_of_weights_that_are_all_zero_is_not_zero(text):
+    problem = bg.Problem(text.X, text.y, loss="squared", alpha=1.0)
+    folds = [problem.with_sample_weight((np.arange(len(text.y)) % 2 == k).astype(float)) for k in range(2)]
+    alphas = 0.2 * problem.alpha_max * np.ones(1)
+    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=np.inf)
+    assert not group.core.move_to(alphas[0], 0.0, alphas[0])
+    for k, fold in enumerate(folds):
+        best = bg.solve(fold.with_alpha(alphas[0]), tol=1e-8)
+        assert group.core.gap(k) >= group.core.objective(k) - best.objective > 0
+
+
 def test_logistic_folds_of_few_sparse_rows_are_solved_to_tol(text, monkeypatch):
     monkeypatch.setattr(fold_group, "_LEAST_ROWS", 5000)
     usual, tight = (bg.LogisticRegressionCV(fold_tol=tol).fit(text.X, text.y) for tol in (None, 1e-8))

@@ -128,11 +128,6 @@ void bind_folds(nb::module_& m) {
              self.check_fold(fold);
              return self.paths().gap(fold);
            })
-      .def("held_out_loss",
-           [](const PyFoldPaths& self, int fold) {
-             self.check_fold(fold);
-             return self.paths().held_out_loss(fold);
-           })
       .def("drift",
            [](const PyFoldPaths& self, int fold) {
              self.check_fold(fold);

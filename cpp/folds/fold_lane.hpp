@@ -63,20 +63,11 @@ class FoldLane : public Iterate {
     return before - objective;
   }
 
-  // The mean loss of the rows that have no weight; 0 if there are none.
-  double held_out_loss() {
-    const double* row_weights = problem_.row_weights;
-    if (row_weights == nullptr) return 0;
-    std::vector<double>& values = rows.direction;
-    loss_kernels(problem_.loss)
-        .values(problem_.y, rows.predictions.data(), static_cast<std::int64_t>(values.size()), problem_.loss.delta,
-                values.data());
-    double sum = 0, n = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      sum += row_weights[i] == 0 ? values[i] : 0.0;
-      n += row_weights[i] == 0;
-    }
-    return n > 0 ? sum / n : 0.0;
+  // About the gap of θ scaled by 1 − t into the constraints that it breaks by this factor. What the loss loses by
+  // that is t² of it if it is squared, and about that otherwise: all there is to see of weights that are still 0.
+  double gap_of(double complementarity, double size, double violation) const {
+    const double t = violation / (1 + violation);
+    return std::fabs(complementarity) + size * t + (objective - penalty) * t * t;
   }
 
   // By how much the objective differs from that of the weights, computed anew.

@@ -93,7 +93,6 @@ class Solver final : public FoldPaths {
     return *std::max_element(gained.begin(), gained.end());
   }
 
-  double held_out_loss(int fold) override { return lanes_[fold]->held_out_loss(); }
   const Iterate& fold(int fold) const override { return *lanes_[fold]; }
   double gap(int fold) const override { return lanes_[fold]->gap; }
   const std::vector<double>& predictions(int fold) const override { return lanes_[fold]->rows.predictions; }
@@ -267,8 +266,7 @@ class Solver final : public FoldPaths {
       for (int f = 0; f < n_lanes; ++f) violation[f] = std::max(violation[f], own.violation[f]);
     }
     scanned_ += expected_work_;
-    for (int f = 0; f < n_used(); ++f)
-      lanes_[f]->gap = std::fabs(complementarity[f]) + size[f] * violation[f] / (1 + violation[f]);
+    for (int f = 0; f < n_used(); ++f) lanes_[f]->gap = lanes_[f]->gap_of(complementarity[f], size[f], violation[f]);
   }
 
   View view_;

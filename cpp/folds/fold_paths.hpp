@@ -24,8 +24,6 @@ class FoldPaths {
   // One outer iteration of all folds, for which decreases of this share of the objective are negligible. Returns the
   // largest decrease, as a part of the fold's f_null.
   virtual double step(double share) = 0;
-  // Mean over the rows without weight; 0 if there are none.
-  virtual double held_out_loss(int fold) = 0;
   virtual const Iterate& fold(int fold) const = 0;
   virtual double gap(int fold) const = 0;
   virtual const std::vector<double>& predictions(int fold) const = 0;

@@ -96,9 +96,9 @@ class Group:
             if all(_walk(paths, self.whole, k, found, self._walked, n_threads, advance) for k in models):
                 for path, own in zip(paths, found, strict=True):
                     path.assemble(own)
-                    far = np.flatnonzero(path.gaps > _MOST_GAP)
-                    if len(far):
-                        path.solve_again([(int(i), Effort(tol)) for i in far], advance)
+                    far = [i for i, models in enumerate(path.models) if path.gaps[i] > _MOST_GAP or _is_far(models)]
+                    if far:
+                        path.solve_again([(i, Effort(tol)) for i in far], advance)
                     path.conclude(tol)
                     if len(path.models) < len(path.alphas):  # however good the last points are
                         path.statuses += [point.status for point in path.models[-1]]
@@ -141,6 +141,11 @@ class Group:
         for k, points in enumerate(found):
             self.whole.take(points[n_folds:], ratio, k)
         return True
+
+
+def _is_far(models: Sequence[PathPoint]) -> bool:
+    """Whether steps of the group did not get the scores near those of exact models."""
+    return any(model.status == "max_iter" for model in models)
 
 
 def _walk(

@@ -131,7 +131,7 @@ class Problem:
         self.column_units = ColumnUnits(self.design, self.fit_intercept)
         self.standardize = arguments.flag("standardize", standardize)
         # as given: other sample weights start from these
-        self._given = (
+        self.given = (
             given_y,
             arguments.row_offset(offset, self.n_samples),
             arguments.feature_weights(penalty_weights, self.n_features),
@@ -187,15 +187,15 @@ class Problem:
         for name in ("penalty_weights", "scales", "ridge_scales", "lower", "upper", "feature_names"):
             value = getattr(self, name)
             setattr(other, name, value[features] if isinstance(value, np.ndarray) else value)
-        targets, offset, u = self._given
-        other._given = targets, offset, None if u is None else u[features]
+        targets, offset, u = self.given
+        other.given = targets, offset, None if u is None else u[features]
         return other
 
     def with_targets(self, y: ArrayLike, offset: ArrayLike | None = None) -> Problem:
         """The same problem for other targets; shares X and ``scales``."""
         other = self.copied("lowest", "null_model", "alpha_max", "scaling")
         targets, other.classes = arguments.targets(y, self.n_samples, self.loss.is_classifier)
-        other._given = targets, arguments.row_offset(offset, self.n_samples), self._given[2]
+        other.given = targets, arguments.row_offset(offset, self.n_samples), self.given[2]
         other._silence_rows()
         return other
 
@@ -211,7 +211,7 @@ class Problem:
         """Sets everything that depends on the sample weights."""
         self.row_weights = arguments.row_weights(sample_weight, self.n_samples)
         self._silence_rows()
-        self.penalty_weights = self._given[2]
+        self.penalty_weights = self.given[2]
         self.scales: Array | None = None
         if self.standardize:
             threads = resolve_threads(self.n_threads)
@@ -223,7 +223,7 @@ class Problem:
 
     def _silence_rows(self) -> None:
         """Targets and offset without what rows of weight 0 say."""
-        self.y, self.offset, _ = self._given
+        self.y, self.offset, _ = self.given
         if self.row_weights is not None and np.any(self.row_weights == 0):
             rows = self.row_weights == 0
             if not self.loss.is_classifier:

@@ -135,6 +135,12 @@ class Scaling:
                 setattr(inner, name, np.ascontiguousarray(np.ldexp(bound, self._weight_exponents(slice(None)))))
         return inner
 
+    def predictions_out(self, predictions: Array) -> Array:
+        """Of rows without an offset, such as those that are held out."""
+        if self._exponent == 0 and self._shift == 0:
+            return predictions
+        return np.asarray(np.ldexp(predictions, self._exponent) + self._shift)
+
     def with_alpha(self, problem: Problem) -> Scaling:
         """For the same problem at another alpha and l2."""
         if self.is_identity:

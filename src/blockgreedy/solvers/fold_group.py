@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import fold_paths
 from blockgreedy.base.deadline import Deadline
 from blockgreedy.problem.core_problem import CoreProblem
+from blockgreedy.solvers.score_error import HeldOut, ScoreError
 from blockgreedy.solvers.solution_path import PathPoint
 
 if TYPE_CHECKING:
@@ -28,10 +29,9 @@ Array = NDArray[np.float64]
 MOST = 8  # problems of a group: n_lanes of cpp/folds/lanes.hpp
 # Decreases of this part of the objective are negligible in the first step at an alpha; then of a smaller one.
 _NEGLIGIBLE, _FINER = 1e-6, 0.1
-# Steps at an alpha end where one changes the mean score by less than this part of the null model's. Where a second
-# step did not change more, alphas do without it: one, then two, four, … of them.
-_SCORE_CHANGE, _MOST_STEPS, _MOST_WITHOUT = 1e-4, 6, 16
-_MOST_AGAIN = 30  # steps at an alpha that is solved again: usually three to six
+_FINEST = 1e-10  # beyond that decreases are rounding
+# Steps at an alpha, and at one that is solved again: usually one to six, and three to six.
+_MOST_STEPS = _MOST_AGAIN = 30
 # Entries of X for each row: the vectors over rows then take about as much memory as X, not many times that.
 _LEAST_PER_ROW = 32
 # With fewer rows single folds are as fast: on Dorothea (1,150 rows), where the squared loss keeps products of
@@ -88,7 +88,10 @@ class FoldGroup:
         for k, null in enumerate(nulls):
             self.core.start(k, self._coefs[k], features[k], null.intercept)
         self._nulls = [null.objective for null in nulls]
-        self._without, self._left = 0, 0  # alphas that are to do without a second step, and how many are left of them
+        self._held_out = [HeldOut(problem) for problem in self._problems]
+        scored = [k for k, fold in enumerate(self._held_out) if len(fold.rows)]
+        self._scored = scored or list(range(len(problems)))
+        self._error = ScoreError()
 
     @property
     def out_of_range(self) -> bool:
@@ -96,13 +99,14 @@ class FoldGroup:
         return self.core.out_of_range
 
     def to(self, i: int) -> list[PathPoint]:
-        """The points at ``alphas[i]``, after those at ``alphas[i − 1]``."""
+        """The points at ``alphas[i]``, after those at ``alphas[i − 1]``; "max_iter": scores may be far off."""
         began, before = time.perf_counter(), self.core.n_steps
         alpha, coming = float(self._alphas[i]), float(self._alphas[min(i + 1, len(self._alphas) - 1)])
         l2 = self._l2(self._problems[0], alpha)
-        interrupted = self.core.move_to(self._ratio * alpha, l2, self._ratio * coming) or self._step_for_scores()
+        interrupted = self.core.move_to(self._ratio * alpha, l2, self._ratio * coming) or self._step_for_scores(alpha)
         is_late = self._deadline.has_passed()
-        status: Status = "interrupted" if interrupted else "max_seconds" if is_late else "converged"
+        status: Status = "converged" if self._error.is_small else "max_iter"
+        status = "interrupted" if interrupted else "max_seconds" if is_late else status
         n_steps, seconds = self.core.n_steps - before, (time.perf_counter() - began) / len(self._coefs)
         return [self._point(k, alpha, status, n_steps, seconds) for k in range(len(self._coefs))]
 
@@ -138,26 +142,24 @@ class FoldGroup:
             found.append(self._point(k, alpha, status, self.core.n_steps - before, seconds))
         return found
 
-    def _step_for_scores(self) -> bool:
-        """As many steps as change scores; true on Ctrl-C."""
-        _, interrupted = self.core.step(_NEGLIGIBLE, self._deadline.seconds_left())
-        if self._left > 0 or interrupted:
-            self._left -= 1
-            return interrupted
-        score, share = self._mean_loss(), _NEGLIGIBLE
-        for k in range(1, _MOST_STEPS):
-            share *= _FINER
+    def _step_for_scores(self, alpha: float) -> bool:
+        """Until scores are near those of exact models, or that takes too long; true on Ctrl-C."""
+        self._error.begin(alpha)
+        share = _NEGLIGIBLE
+        for _ in range(_MOST_STEPS):
             _, interrupted = self.core.step(share, self._deadline.seconds_left())
-            last, score = score, self._mean_loss()
-            if interrupted or self._deadline.has_passed() or abs(score - last) <= _SCORE_CHANGE * sum(self._nulls):
-                self._without = min(max(1, 2 * self._without), _MOST_WITHOUT) if k == 1 else 0
+            if interrupted:
+                return True
+            self._look_at_scores()
+            if self._error.is_small or self._deadline.has_passed():
                 break
-        self._left = self._without
-        return interrupted
+            share = max(_FINER * share, _FINEST)
+        return False
 
-    def _mean_loss(self) -> float:
-        """Of the rows held out, summed over the folds."""
-        return sum(self.core.held_out_loss(k) for k in range(len(self._coefs)))
+    def _look_at_scores(self) -> None:
+        nulls = np.array([self._nulls[k] for k in self._scored])
+        losses = np.array([self._held_out[k].mean_loss(self.predictions(k)) for k in self._scored])
+        self._error.see(losses / nulls, np.array([self.core.gap(k) for k in self._scored]) / nulls)
 
     def _point(self, k: int, alpha: float, status: Status, n_iter: int, seconds: float) -> PathPoint:
         features, objective = self.core.support(k), self.core.objective(k)
