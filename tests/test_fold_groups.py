@@ -179,7 +179,7 @@ def test_the_gap_of_weights_that_are_all_zero_is_not_zero(text):
     problem = bg.Problem(text.X, text.y, loss="squared", alpha=1.0)
     folds = [problem.with_sample_weight((np.arange(len(text.y)) % 2 == k).astype(float)) for k in range(2)]
     alphas = 0.2 * problem.alpha_max * np.ones(1)
-    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=np.inf)
+    group = FoldGroup(folds, alphas, 1.0, n_threads=1, deadline=NEVER)
     assert not group.core.move_to(alphas[0], 0.0, alphas[0])
     for k, fold in enumerate(folds):
         best = bg.solve(fold.with_alpha(alphas[0]), tol=1e-8)
