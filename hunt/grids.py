@@ -7,7 +7,9 @@ from dataclasses import replace
 from hunt.case import PATIENCE, Case, Grid
 from hunt.draws import Rng
 
-_FAR, _LEAST_TOL = 20, 1e-6  # powers of ten beyond which a fit may stall, and the least tol that it must meet
+# Powers of ten beyond which a fit may stall, and the least tol and alpha·n that it must meet: ranks have no last
+# resort in float64 for separable classes with next to no penalty.
+_FAR, _LEAST_TOL, _LEAST_ALPHA = 20, 1e-6, 1e-9
 _SHAPES = ((1, 1), (1, 2), (2, 1), (2, 2), (4, 1), (1, 3), (3, 2))
 
 
@@ -31,5 +33,6 @@ def on_a_grid(rng: Rng, case: Case) -> Case:
     if grid.small_sets and call == "solve" and rng.random() < 0.3:
         options["memory"] = int(10.0 ** rng.uniform(3, 5))
     options.setdefault("max_seconds", PATIENCE)
-    must = case.exponent <= _FAR and case.tol >= _LEAST_TOL
+    penalty = float(case.problem.get("alpha", 1.0)) * case.shape[0]
+    must = case.exponent <= _FAR and case.tol >= _LEAST_TOL and penalty >= _LEAST_ALPHA
     return replace(case, call=call, options=options, estimator="", before=None, must_converge=must, grid=grid)

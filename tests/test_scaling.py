@@ -281,3 +281,22 @@ def test_targets_at_the_ends_of_the_numbers_are_fitted_or_refused_in_words(rng, 
     solution = bg.solve(problem)
     assert solution.status == "converged"
     assert solution.coef[0] == pytest.approx(0.9 * size, rel=0.1)
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, sp.csc_array, sp.csr_array])
+def test_rows_of_weight_0_may_have_values_of_any_other_size(rng, form):
+    """Columns are scaled by the rows that count; those of the others could leave the range of float32 by that."""
+    X = rng.normal(size=(40, 3))
+    X[:30, 1] *= 1e-143
+    y = X[:, 0] + 1e143 * X[:, 1] + 0.1 * rng.normal(size=40)
+    y[30:] = 7.0
+    weights = np.where(np.arange(40) < 30, 1.0, 0.0)
+    problem = bg.Problem(form(X), y, alpha=0.05, l2=0.1, standardize=True, sample_weight=weights)
+    solution = bg.solve(problem, tol=1e-8)
+    expected = bg.solve(bg.Problem(form(X[:30]), y[:30], alpha=0.05, l2=0.1, standardize=True), tol=1e-8)
+    assert solution.status == expected.status == "converged"
+    np.testing.assert_allclose(solution.coef * [1, 1e-143, 1], expected.coef * [1, 1e-143, 1], atol=1e-4)
+    # and where these rows count again, they do so with their own values
+    everywhere = problem.with_sample_weight(None)
+    anew = bg.solve(bg.Problem(form(X), y, alpha=0.05, l2=0.1, standardize=True), tol=1e-8)
+    assert bg.solve(everywhere, tol=1e-8).objective == pytest.approx(anew.objective, rel=1e-7)

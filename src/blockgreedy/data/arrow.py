@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +104,8 @@ def read_schema(path: Path, kind: str, compression: str) -> dict[str, Field]:
             schema = pa.parquet.read_schema(path)
         else:
             schema = _arrow(pa, path, lambda source: source.schema)
+        gone = _index_of_pandas(schema)
     _check_names(path, kind, schema.names)
-    gone = _index_of_pandas(schema)
     return {own.name: Field(kind_of_type(own.type), type_text(own.type)) for own in schema if own.name not in gone}
 
 
@@ -179,7 +180,7 @@ def explained(path: Path, kind: str) -> Iterator[Any]:
         ) from None
     try:
         yield pa
-    except (pa.ArrowException, OSError, KeyError, TypeError, OverflowError, UnicodeError) as error:
+    except (pa.ArrowException, OSError, KeyError, TypeError, OverflowError, UnicodeError, JSONDecodeError) as error:
         raise ValueError(f"{path} cannot be read as {kind[1:]}: {error}") from error
 
 

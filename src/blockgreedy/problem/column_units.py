@@ -28,10 +28,16 @@ class ColumnUnits:
     """Columns in the units of the inner problem; all problems on one matrix share them. Nothing in them changes."""
 
     def __init__(
-        self, design: Design | TiledColumns, centred: bool, exponents: NDArray[np.int32] | None = None
+        self,
+        design: Design | TiledColumns,
+        centred: bool,
+        exponents: NDArray[np.int32] | None = None,
+        is_for_some_rows: bool = False,
     ) -> None:
+        """``is_for_some_rows``: values of the other rows do not count, and may be cut."""
         self._given, self._centred = design, centred
         self.exponents = exponents  # k_j, where a solver has asked for them
+        self._is_for_some_rows = is_for_some_rows
         self._design: Design | TiledColumns | None = None
         self._rescaled: ColumnUnits | None = None
 
@@ -66,7 +72,7 @@ class ColumnUnits:
             elif len(features):
                 design = Design.of(_shifted(design.columns, features, means))
             if self.exponents is not None and not isinstance(design, TiledColumns):
-                design = Design.of(_scaled(design.columns, self.exponents))
+                design = Design.of(_scaled(design.columns, self.exponents, self._is_for_some_rows))
             self._design = design
         return self._design
 
@@ -78,19 +84,24 @@ class ColumnUnits:
         if isinstance(self._given, TiledColumns):
             raise ValueError("X has columns whose values are too large or too small for float32; rescale them")
         if used is not None and not np.all(used):
-            return self._rescaled_to(_largest(self._shifted_only()[used]))
+            return self._rescaled_to(_largest(self._shifted_only()[used]), is_for_some_rows=True)
         with _RESCALING:
             if self._rescaled is None:
                 self._rescaled = self._rescaled_to(_largest(self._shifted_only()))
             return self._rescaled
 
+    @property
+    def for_all_rows(self) -> ColumnUnits:
+        """Units in which every row may count."""
+        return ColumnUnits(self._given, self._centred) if self._is_for_some_rows else self
+
     def _shifted_only(self) -> Any:
         units = self if self.exponents is None else ColumnUnits(self._given, self._centred)
         return units.design.columns
 
-    def _rescaled_to(self, largest: Array) -> ColumnUnits:
+    def _rescaled_to(self, largest: Array, is_for_some_rows: bool = False) -> ColumnUnits:
         exponents = np.where(largest > 0, np.frexp(largest)[1] - 1, 0).astype(np.int32)
-        return ColumnUnits(self._given, self._centred, exponents)
+        return ColumnUnits(self._given, self._centred, exponents, is_for_some_rows)
 
 
 def _is_sparse(X: Any) -> bool:  # scipy's own would narrow the type to one without methods
@@ -154,8 +165,12 @@ def _largest(X: Any) -> Array:
     return largest
 
 
-def _scaled(X: Any, exponents: NDArray[np.int32]) -> Any:
+def _scaled(X: Any, exponents: NDArray[np.int32], is_cut: bool) -> Any:
+    """``is_cut``: values beyond 2, which only rows that do not count have, could leave the range of float32."""
+    by = -exponents if not _is_sparse(X) else np.repeat(-exponents, np.diff(X.indptr))
+    with np.errstate(over="ignore"):
+        values = np.ldexp(X.data if _is_sparse(X) else X, by)
+    values = np.clip(values, -2, 2, out=values) if is_cut else values
     if not _is_sparse(X):
-        return np.asfortranarray(np.ldexp(X, -exponents))
-    data = np.ldexp(X.data, np.repeat(-exponents, np.diff(X.indptr)))
-    return assemble(sp.csc_array, data, X.indices, X.indptr, X.shape)
+        return np.asfortranarray(values)
+    return assemble(sp.csc_array, values, X.indices, X.indptr, X.shape)

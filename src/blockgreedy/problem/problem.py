@@ -173,6 +173,7 @@ class Problem:
     def with_sample_weight(self, sample_weight: ArrayLike | None) -> Problem:
         """The same problem with other sample weights; shares X, without a second check; ``scales`` change."""
         other = self.copied("penalty", "lowest", "null_model", "alpha_max", "scaling")
+        other.column_units = self.column_units.for_all_rows
         other._weigh_rows(sample_weight)
         return other
 

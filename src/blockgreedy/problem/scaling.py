@@ -132,7 +132,9 @@ class Scaling:
             bound = np.asarray(getattr(problem, name))
             if not np.all(np.isinf(bound) | (bound == 0)):
                 bound = np.broadcast_to(bound, problem.n_features)
-                setattr(inner, name, np.ascontiguousarray(np.ldexp(bound, self._weight_exponents(slice(None)))))
+                with np.errstate(over="ignore"):  # a bound beyond all numbers is none
+                    bound = np.ldexp(bound, self._weight_exponents(slice(None)))
+                setattr(inner, name, np.ascontiguousarray(bound))
         return inner
 
     def predictions_out(self, predictions: Array) -> Array:

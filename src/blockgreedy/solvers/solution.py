@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REMEDIES: dict[str, str] = {
     "max_iter": "raise max_iter or tol",
     "max_seconds": "raise max_seconds or tol",
-    "stalled": "raise tol",
+    "stalled": "rounding hides the rest: raise tol, or use standardize=True where columns differ much in scale",
     "interrupted": "the best point so far is returned",
     "diverged": "the best point seen is returned",
 }
