@@ -206,7 +206,8 @@ def test_a_store_larger_than_memory_is_fitted_and_its_model_is_that_of_the_matri
     assert ours.coef == pytest.approx(other.coef, abs=1e-3)
     assert ours.objectives == pytest.approx(other.objectives, rel=1e-7)
     assert np.array_equal(ours.support, other.support)
-    assert dict(ours.aliases) == dict(other.aliases)
+    assert ours.aliases is None
+    assert "too many columns of the store would have to be compared" in " ".join(outside.output.split())
     assert ours.quality.scores == pytest.approx(other.quality.scores, abs=1e-3)
 
 

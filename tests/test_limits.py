@@ -71,3 +71,30 @@ def test_no_bound_on_a_gap_is_below_the_error(rng, loss):
     for scale in (0.0, 1e-3, 0.1, 1.0):
         w = np.clip(scale * rng.normal(size=problem.n_features), -0.05, None)
         assert problem.duality_gap(w, 0.1) >= problem.objective(w, 0.1) - best - 1e-12
+
+
+@pytest.mark.parametrize("most", [1e8, 1e12, np.inf])
+@pytest.mark.parametrize("apart", [5e-13, 2e-14])
+@pytest.mark.parametrize("method", ["auto", "shotgun"])
+def test_no_proof_contradicts_itself_where_unpenalised_columns_are_nearly_equal(rng, most, apart, method):
+    """Each keeps its equality within rounding; along their difference the objective falls all the same."""
+    x, other, z = rng.normal(size=(3, 200))
+    X = np.column_stack([x, x + apart * other, z])
+    other = (X[:, 1] - x) / apart
+    problem = bg.Problem(
+        X, other + z, alpha=0.05, penalty_weights=[0, 0, 1], lower=[-most, -most, -np.inf], upper=[most, most, np.inf]
+    )
+    solution = bg.solve(problem, method)
+    assert problem.duality_gap(solution.coef, dual=solution.dual) >= -1e-9 * problem.null_model.objective
+
+
+@pytest.mark.parametrize("method", ["auto", "shotgun"])
+def test_nothing_converges_against_a_null_model_that_was_not_finished(rng, method):
+    X = rng.normal(size=(1000, 203))
+    y = X @ rng.normal(size=203) * 100 + 0.1 * rng.normal(size=1000)
+    weights = np.where(np.arange(203) < 200, 0.0, 1.0)
+    whole = bg.Problem(X, y, alpha=0.5, penalty_weights=weights)
+    near = bg.solve(whole, tol=1e-8).coef + 1e-2
+    problem = bg.Problem(X, y, alpha=0.5, penalty_weights=weights)
+    solution = bg.solve(problem, method, tol=1e-4, coef_init=near, max_seconds=1e-9)
+    assert solution.status == "max_seconds" or solution.gap <= 1e-4 * whole.null_model.objective

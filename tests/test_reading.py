@@ -9,6 +9,9 @@ import textwrap
 import zipfile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
 
 import blockgreedy as bg
@@ -112,3 +115,14 @@ def test_a_lack_of_memory_of_the_core_is_said_in_words():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
     assert "MemoryError: not enough memory for the arrays of this step" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a.feather", "a.parquet"])
+def test_notes_of_pandas_that_cannot_be_read_are_damage_to_the_file(tmp_path, name):
+    table = pa.table({"a": [1.0, 2.0], "y": [0.0, 1.0]}).replace_schema_metadata({"pandas": "{not JSON"})
+    if name.endswith(".feather"):
+        pa.feather.write_feather(table, tmp_path / name)
+    else:
+        pa.parquet.write_table(table, tmp_path / name)
+    with pytest.raises(ValueError, match=f"{name} cannot be read as"):
+        bg.load(tmp_path / name, target="y")

@@ -391,14 +391,3 @@ def test_a_damaged_table_is_refused_before_its_buffers_are_followed(tmp_path, na
     done = subprocess.run([sys.executable, "-c", code, tmp_path / name], capture_output=True, text=True)
     assert done.returncode == 1  # and not killed by a signal
     assert re.search(rf"ValueError: .*{name} cannot be read as", done.stderr)
-
-
-@pytest.mark.parametrize("name", ["a.feather", "a.parquet"])
-def test_notes_of_pandas_that_cannot_be_read_are_damage_to_the_file(tmp_path, name):
-    table = pa.table({"a": [1.0, 2.0], "y": [0.0, 1.0]}).replace_schema_metadata({"pandas": "{not JSON"})
-    if name.endswith(".feather"):
-        pa.feather.write_feather(table, tmp_path / name)
-    else:
-        pa.parquet.write_table(table, tmp_path / name)
-    with pytest.raises(ValueError, match=f"{name} cannot be read as"):
-        bg.load(tmp_path / name, target="y")

@@ -56,7 +56,9 @@ double scale_of(const View& view, std::int64_t j, const double* row_weights, std
     squares += missing * mean * mean;
     rest -= missing * mean;
   }
-  return std::sqrt(std::max(0.0, squares - (centred ? rest * rest : 0.0))) / unit;
+  const double scale = std::sqrt(std::max(0.0, squares - (centred ? rest * rest : 0.0))) / unit;
+  // One that has lost digits is none: weights that make up for it are beyond float64.
+  return std::isnormal(scale) ? scale : 0.0;
 }
 
 }  // namespace

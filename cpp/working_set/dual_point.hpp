@@ -99,8 +99,8 @@ class DualPoint {
       for (const Broken& entry : part) {
         const CoordinatePenalty penalty = problem_.penalty.at(entry.feature);
         if (!limits_dual(penalty, entry.product)) value -= penalty.conjugate(-entry.product, most_penalty(where));
-        else if (penalty.l1 > 0 && !(std::fabs(entry.product) <= penalty.l1 * (1 + T::constraint_rounding)))
-          return -infinity;
+        else if (penalty.l1 == 0) value -= std::fabs(where.w[entry.feature] * entry.product);  // as leak() does
+        else if (!(std::fabs(entry.product) <= penalty.l1 * (1 + T::constraint_rounding))) return -infinity;
       }
     }
     return value;
@@ -112,7 +112,10 @@ class DualPoint {
 
   const DualRows& rows() const { return dual_rows_; }
   // What the penalty of a better point can be at most.
-  double most_penalty(const Where& where) const { return where.objective - lowest_; }
+  double most_penalty(const Where& where) const {
+    const double rounding = T::rounding_share * std::max(std::fabs(where.objective), std::fabs(lowest_));
+    return std::max(where.objective - lowest_, 0.0) + rounding;
+  }
 
  private:
   using T = Tuning::Proof;

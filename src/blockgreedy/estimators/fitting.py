@@ -72,7 +72,7 @@ class Outcome:
             null = null_so_far(problem)
             # what has converged must stay so; what has not may lose as much again
             spare = 0.0 if solution.status == "converged" else 2 * solution.gap
-            if gap > max(tol * null.objective, null.floor, spare):
+            if gap > max(null.enough(tol), spare):
                 return np.dtype(np.float64)
             rounded.append({"coef": coef, "intercept": intercept, "objective": objective, "gap": gap})
         pairs = zip(self.solutions, rounded, strict=True)
@@ -138,7 +138,7 @@ def _held_to(problem: Problem, solution: Solution, tol: float) -> Solution:
     if solution.status in ("converged", "interrupted", "diverged"):
         return solution
     null = null_so_far(problem)
-    is_enough = null.objective > 0 and solution.gap / null.objective <= tol
+    is_enough = null.objective > 0 and solution.gap / null.objective <= null.tol(tol)
     status: Status = "converged" if is_enough else solution.status
     text = message(status, solution.gap, null.objective, tol, solution.n_iter)
     return replace(solution, status=status, message=text)

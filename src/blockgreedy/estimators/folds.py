@@ -227,7 +227,8 @@ class FoldPath:
         small = is_small(self.problems[0])
         for models in self.models:
             for problem, point in zip(self.problems, models, strict=True):
-                is_enough = point.gap <= tol * null_so_far(problem).objective
+                null = null_so_far(problem)
+                is_enough = point.gap <= null.tol(tol) * null.objective
                 is_enough = is_enough and (small or point.status != "max_iter")  # its score may be far off
                 self.statuses.append("converged" if is_enough else point.status)
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
 FEASIBLE = 1e-12  # how far rounding may carry a dual point out of its constraints, relative to their size
+_CONTRADICTION = 1e-10  # by what part of the null model's objective a dual value may exceed an objective
 _SETTLED = 2e-15  # what projections aim at: the goal of the core's
 _MAX_UNPENALISED = 500  # unpenalised columns are handled as a dense array: up to so many of them
 _MAX_ENTRIES = 50_000_000  # and up to this size
@@ -96,6 +98,7 @@ class Unpenalised:
 
     def __init__(self, problem: Problem, features: NDArray[np.intp]) -> None:
         columns, self.lower, self.upper = np.zeros((problem.n_samples, 0)), np.zeros(0), np.zeros(0)
+        self.features = features
         if len(features):
             columns = as_dense(problem.design.take(features))
             own = problem.penalty_at(features)
@@ -117,6 +120,13 @@ class Unpenalised:
         slack = rounding * _norm(theta)
         too_high, too_low = np.isinf(self.upper) & (v > slack), np.isinf(self.lower) & (v < -slack)
         return np.asarray(too_high | too_low, dtype=np.bool_)
+
+    def leak(self, theta: Array, w: Array, intercept: float) -> float:
+        """What is left of the equalities, times the weights: an estimate of what it takes from the bound."""
+        v = -self.norms * _products(self.columns, theta)
+        pulls = np.where(v > 0, np.isinf(self.upper), np.isinf(self.lower))
+        multipliers = np.append(w[self.features], intercept)[: len(v)]
+        return float(np.sum(np.abs(v * multipliers), where=pulls))
 
     def conjugate(self, theta: Array, rounding: float = 0.0) -> float:
         """Their share of Σ r_j*(−x_j·θ) where no constraint is broken: that of the bounded sides.
@@ -188,8 +198,17 @@ def _has_conjugate_term(problem: Problem) -> bool:
     return problem.l2 > 0 or bool(np.any(finite))
 
 
-def dual_value(problem: Problem, theta: Array, passes: ColumnPasses, objective: float = np.inf) -> float:
-    """D(θ), −inf where θ is infeasible by more than rounding; ``objective``: see ``most_penalty``."""
+def dual_value(
+    problem: Problem,
+    theta: Array,
+    passes: ColumnPasses,
+    objective: float = np.inf,
+    at: tuple[Array, float] | None = None,
+) -> float:
+    """D(θ), −inf where θ is infeasible by more than rounding.
+
+    ``objective``: of the point that it is compared with, see ``most_penalty``; ``at``: its weights and intercept.
+    """
     if not np.all(np.isfinite(theta)):
         return -np.inf
     inside = _into_domain(problem, theta)
@@ -210,20 +229,29 @@ def dual_value(problem: Problem, theta: Array, passes: ColumnPasses, objective: 
     if free_features is not None:
         if np.any(free_features.violated(theta)):
             return -np.inf
-        value -= free_features.conjugate(theta)
+        value -= free_features.conjugate(theta) + (0.0 if at is None else free_features.leak(theta, *at))
     if not _has_conjugate_term(problem):
         return value
-    return value - passes.penalty_conjugate(theta, scale, most=most_penalty(problem, objective))
+    return value - passes.penalty_conjugate(theta, scale, most=most_penalty(objective, problem.lowest))
 
 
-def most_penalty(problem: Problem, objective: float) -> float:
+def is_believed(value: float, objective: float, lowest: float, f_null: float) -> bool:
+    """Whether a dual value is one: a number, worth more than a point of 0, and no contradiction.
+
+    An objective below it by more than rounding disproves the dual point: of unpenalised columns that depend on each
+    other but for rounding, each may keep its constraint within rounding where all of them together do not.
+    """
+    return bool(lowest <= value <= objective + _CONTRADICTION * f_null)
+
+
+def most_penalty(objective: float, lowest: float) -> float:
     """What the penalty can be at most where the objective is this or lower: what is left above the least losses.
 
     A minimum is such a point. So a bound that no weight of it can reach, such as 1e20, is no reason to subtract 1e20
     times what rounding left of x_j·θ beyond its threshold.
     """
-    most = objective - problem.lowest
-    return most if most >= 0 else np.inf
+    rounding = ROUNDING * max(abs(objective), abs(lowest))
+    return max(objective - lowest, 0.0) + rounding if np.isfinite(objective) else np.inf
 
 
 def _just_inside(alpha: float, needed: float) -> float:
@@ -275,7 +303,7 @@ def scaled_dual_point(
         for scale in _scales(problem, point, needed):
             value = -loss_conjugate(problem, scale * point)
             if has_term:
-                value -= passes.penalty_conjugate(point, scale, rounding, most_penalty(problem, objective))
+                value -= passes.penalty_conjugate(point, scale, rounding, most_penalty(objective, problem.lowest))
             if free_features is not None:
                 value -= free_features.conjugate(scale * point, rounding)
             if value > best_value:

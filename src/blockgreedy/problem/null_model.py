@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from blockgreedy.base.deadline import NEVER, Deadline
-from blockgreedy.problem.certificate import are_few
+from blockgreedy.problem.certificate import ROUNDING, are_few
 from blockgreedy.problem.losses import FAR
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ Array = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 CLOSE = 1e-7  # of a step of Newton's method, whose error is squared by the next
 UNFINISHED = "unfinished_null_model"  # where a problem keeps that which a run had no time for
-ROUNDING = 1e-13  # objective and dual value are sums over rows: what they differ by is known to this part of them
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,15 @@ class NullModel:
     dual: Array  # ω·loss′ there
     floor: float  # a gap that is enough whatever `tol` says
     status: Status = "converged"  # or "max_seconds", "interrupted": as far as it got
+
+    def tol(self, tol: float) -> float:
+        """What can be asked for. Where time was up before the null model was found, its objective is too high a scale
+        for any ``tol``, and nothing but rounding is enough."""
+        return tol if self.status == "converged" else 0.0
+
+    def enough(self, tol: float) -> float:
+        """The gap that is enough."""
+        return max(self.tol(tol) * self.objective, self.floor)
 
     def restated(self, **changes: Any) -> NullModel:
         return replace(self, **changes)

@@ -295,17 +295,17 @@ class Problem:
 
     def objective(self, w: ArrayLike, intercept: float = 0.0) -> float:
         """The objective at weights w and this intercept."""
-        return self.scaling.value_out(self._evaluate(w, intercept)[1])
+        return self.scaling.value_out(self._evaluate(w, intercept)[2])
 
-    def _evaluate(self, w: ArrayLike, intercept: float) -> tuple[Array, float]:
-        """Predictions and objective in the units of ``scaling.inner``, in which sums do not cancel."""
+    def _evaluate(self, w: ArrayLike, intercept: float) -> tuple[tuple[Array, float], Array, float]:
+        """The point, its predictions and objective in the units of ``scaling.inner``, in which sums do not cancel."""
         w, number = arguments.point("w", w, self.n_features), self._intercept(intercept)
         scaling, inner = self.scaling, self.scaling.inner
-        inner_w = scaling.coef_in(w)
-        predictions = inner._predictions(inner_w, scaling.intercept_in(number, slice(None), w))
+        point = scaling.coef_in(w), scaling.intercept_in(number, slice(None), w)
+        predictions = inner._predictions(*point)
         features = np.flatnonzero(w)
         penalty = scaling.penalty_in(features, w[features])
-        return predictions, inner.mean(inner.loss.value(inner.y, predictions)) + penalty
+        return point, predictions, inner.mean(inner.loss.value(inner.y, predictions)) + penalty
 
     def gradient(self, w: ArrayLike, intercept: float = 0.0) -> Array:
         """Gradient of the mean loss with respect to w."""
@@ -322,13 +322,13 @@ class Problem:
 
     def objective_and_gap(self, w: ArrayLike, intercept: float, dual: ArrayLike | None) -> tuple[float, float]:
         """``objective`` and ``duality_gap`` of one evaluation."""
-        predictions, objective = self._evaluate(w, intercept)
+        point, predictions, objective = self._evaluate(w, intercept)
         inner = self.scaling.inner
         if dual is None:
             _, value = scaled_dual_point(inner, predictions, NumpyPasses(inner), objective)
         else:
             theta = self.scaling.dual_in(arguments.point("dual", dual, self.n_samples))
-            value = dual_value(inner, theta, NumpyPasses(inner), objective)
+            value = dual_value(inner, theta, NumpyPasses(inner), objective, point)
         return self.scaling.value_out(objective), self.scaling.value_out(objective - value)
 
     def best_intercept(self, w: ArrayLike) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,14 +159,26 @@ class Scaling:
         return -self._exponent if self._exponents is None else self._exponents[features] - self._exponent
 
     def alpha_in(self, alpha: float) -> float:
-        try:
-            return math.ldexp(alpha, -self._exponent - self._common)
-        except OverflowError:
-            return sys.float_info.max  # beyond every gradient, as it was
+        return self._times(alpha, -self._exponent - self._common)
 
     def penalty_in(self, features: Any, values: Array) -> float:
         """What the problem's own penalty says of its own weights, in inner units: no scaling can hide in it."""
-        return math.ldexp(self._problem.penalty_at(features).value(values), -2 * self._exponent)
+        own = self._problem.penalty_at(features)
+        if self._exponent == 0:
+            return own.value(values)
+        by = -self._exponent  # before they are multiplied, which could underflow
+        with np.errstate(over="ignore"):
+            own = replace(
+                own, alpha=self._times(own.alpha, by), lower=np.ldexp(own.lower, by), upper=np.ldexp(own.upper, by)
+            )
+        return own.value(np.ldexp(values, by))
+
+    @staticmethod
+    def _times(alpha: float, exponent: int) -> float:
+        try:
+            return math.ldexp(alpha, exponent)
+        except OverflowError:
+            return sys.float_info.max  # beyond every gradient, as it was
 
     def alpha_out(self, alpha: float) -> float:
         return math.ldexp(alpha, self._exponent + self._common)
@@ -247,11 +260,17 @@ class Scaling:
         """The problem's null model in inner units."""
         if self.is_identity:
             return null
+        known: NullModel | None = self.inner.__dict__.get("null_model")
+        if known is None:  # else squares of the targets may have underflown on their way out
+            known = null.restated(
+                objective=math.ldexp(null.objective, -2 * self._exponent),
+                floor=math.ldexp(null.floor, -2 * self._exponent),
+            )
         return null.restated(
             coef=self.weights_in(null.features, null.coef),
             intercept=self.intercept_in(null.intercept, null.features, null.coef),
-            objective=math.ldexp(null.objective, -2 * self._exponent),
-            floor=math.ldexp(null.floor, -2 * self._exponent),
+            objective=known.objective,
+            floor=known.floor,
             dual=self.dual_in(null.dual),
         )
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.files import replacing
 from blockgreedy.base.reading import archive_of, explained, parsed_json
-from blockgreedy.base.validate import shown
 from blockgreedy.problem.tiled_columns import TiledColumns
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Checkpoint:
         self.failure = ""  # why the last iteration is not in the file
         self._fingerprint: dict[str, Any] | None = None
         if self.path.is_dir() or not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint={shown(str(path))} must name a file in an existing folder")
+            raise ValueError(f"checkpoint='{path}' must name a file in an existing folder")
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -86,13 +85,11 @@ class Checkpoint:
         if not self.path.exists():
             return None
         if not resume:
-            raise ValueError(
-                f"checkpoint={shown(str(self.path))} exists already; go on from it with resume=True, or delete it"
-            )
+            raise ValueError(f"checkpoint='{self.path}' exists already; go on from it with resume=True, or delete it")
         return self._read()
 
     def _read(self) -> Saved:
-        name = f"checkpoint={shown(str(self.path))}"
+        name = f"checkpoint='{self.path}'"
         with explained(f"{name} cannot be read as a checkpoint", "; delete it to start anew"):
             with archive_of(self.path) as file:
                 header = parsed_json(str(file["header"]))

@@ -165,9 +165,10 @@ class Gang:
 
             shard = agreed(ranks, make_shard)
             # the null model may have met its deadline on one rank and not on another
-            shard.f_null, shard.floor = ranks.broadcast((shard.f_null, shard.floor))
+            wanted = null.tol(tol)
+            shard.f_null, shard.floor, wanted = ranks.broadcast((shard.f_null, shard.floor, wanted))
             with self._all_or_none():
-                engine = TileEngine(problem, TileWorker(shard, tol), null, start, began, deadline)
+                engine = TileEngine(problem, TileWorker(shard, wanted), null, start, began, deadline)
         except BaseException:
             self._watched.close()
             raise

@@ -63,6 +63,7 @@ class _GridShape:
 @dataclass(frozen=True)
 class _ShardFacts:
     f_null: float
+    lowest: float
     grid: _GridShape
 
 
@@ -86,7 +87,7 @@ class DaskWorkers:
     ) -> None:
         self._deadline = deadline
         self._cluster = Cluster(client)
-        self._problem, self._grid, self._tol, self._memory = problem, grid, tol, memory
+        self._problem, self._grid, self._tol, self._memory = problem, grid, null.tol(tol), memory
         check_statistics(problem.scaling.inner, (0, 1))
         self._relevant, self._least_alpha = relevant_in_units(problem, resolve_threads(), least_alpha)
         self._inner, self._null = problem.scaling.inner, problem.scaling.null_in(null)
@@ -156,7 +157,7 @@ class DaskWorkers:
         shape = self._shape(len(members))
         members = members[: shape[0] * shape[1]]
         self._gang, self._n_ranks = gang, max(self._n_ranks, len(members))
-        self.shard = _ShardFacts(self._null.objective, _GridShape(shape))
+        self.shard = _ShardFacts(self._null.objective, self._inner.lowest, _GridShape(shape))
         gang.begin(members, shape, self._parcels(members, shape), self._tol)
         return gang
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import block_greedy
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.base.deadline import NEVER, Deadline
-from blockgreedy.problem.certificate import scaled_dual_point
+from blockgreedy.problem.certificate import is_believed, scaled_dual_point
 from blockgreedy.problem.core_problem import CoreProblem
 from blockgreedy.problem.null_model import null_so_far
 from blockgreedy.solvers.recording import NOTHING, CoreTelemetry, Recording
@@ -64,7 +64,7 @@ class FamilyEngine(EngineBase):
         self._deadline = deadline
         self.f_null = null.objective
         # with tol=0, experiments end by rules of their own
-        self.enough = max(tol * null.objective, null.floor) if tol > 0 else 0.0
+        self.enough = null.enough(tol) if tol > 0 else 0.0
         self.core = self._make_core()
         self._recorded = CoreTelemetry(self.core, problem, recording) if recording.rows else None
         self.seconds = 0.0
@@ -249,9 +249,10 @@ class FamilyEngine(EngineBase):
         """Objective and gap, as whoever computes them from what is returned finds them."""
         if not (np.all(np.isfinite(coef)) and np.isfinite(intercept)):
             return np.nan, np.inf
+        lowest = self.problem.lowest
         objective, gap = self.problem.objective_and_gap(coef, intercept, self.dual)
-        if not gap <= objective - self.problem.lowest:  # the dual point proves nothing, or less than one of 0
-            self.dual, gap = np.zeros(self.problem.n_samples), objective - self.problem.lowest
+        if not is_believed(objective - gap, objective, lowest, self.f_null):
+            self.dual, gap = np.zeros(self.problem.n_samples), objective - lowest
         return objective, max(gap, 0.0) if np.isfinite(objective) else np.inf  # below 0 it is rounding
 
     def check_seconds(self) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.backends.engine import Point
 from blockgreedy.base.deadline import NEVER, Deadline
-from blockgreedy.problem.certificate import scaled_dual_point
+from blockgreedy.problem import certificate
 
 if TYPE_CHECKING:
     from blockgreedy import _core
@@ -76,10 +76,13 @@ def guard(
         if whole_model is None or objective - dual_value <= engine.enough:
             break
         end = until.for_the_end() if weights is None else until
-        point, value = scaled_dual_point(inner, np.array(engine.predictions), whole_model(), objective, weights, end)
+        model, predictions = whole_model(), np.array(engine.predictions)
+        point, value = certificate.scaled_dual_point(inner, predictions, model, objective, weights, end)
+        if value > dual_value:
+            value = certificate.dual_value(inner, point, model, objective, (coef, inner_intercept))
         if value > dual_value:
             other, dual_value = point, value
-    if not dual_value >= inner.lowest:  # or infeasible, or not a number
+    if not certificate.is_believed(dual_value, objective, inner.lowest, engine.f_null):
         other, dual_value = np.zeros(inner.n_samples), inner.lowest
     gap = max(objective - dual_value, 0.0) if np.isfinite(objective) else np.inf
     value = scaling.value_out(objective)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from blockgreedy.base.deadline import NEVER
-from blockgreedy.problem.null_model import ROUNDING
+from blockgreedy.problem.certificate import ROUNDING
 from blockgreedy.solvers.solution import Solution, message
 from blockgreedy.solvers.trace import Record, Trace
 

@@ -42,9 +42,9 @@ class ScoreError:
         self._gap, self.value = np.inf, np.inf
 
     def see(self, scores: Array, gaps: Array) -> None:
-        """After a step: of each fold, as parts of the null model's objective."""
+        """After a step: of each fold, as parts of the null model's objective. Infinite scores teach nothing."""
         gap = float(np.mean(gaps))
-        if np.isfinite(self._gap):
+        if np.isfinite(self._gap) and np.all(np.isfinite(scores)) and np.all(np.isfinite(self._scores)):
             change, fall = float(np.mean(np.abs(scores - self._scores))), self._gap - gap
             if fall > _LEAST_FALL * self._gap:
                 self._per_gap = max(change / fall, _SLOWEST * self._per_gap, _LEAST)
@@ -71,4 +71,5 @@ class HeldOut:
         """Of predictions for all rows, without their offset; 0 if there are no such rows."""
         if not len(self.rows):
             return 0.0
-        return float(np.mean(self._loss.value(self._y, predictions[self.rows] + self._offset)))
+        with np.errstate(over="ignore"):
+            return float(np.mean(self._loss.value(self._y, predictions[self.rows] + self._offset)))

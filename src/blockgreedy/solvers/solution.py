@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from blockgreedy.base.names import Status
 from blockgreedy.base.validate import whole
-from blockgreedy.problem.null_model import ROUNDING
+from blockgreedy.problem.certificate import ROUNDING
 from blockgreedy.solvers.trace import Trace
 
 if TYPE_CHECKING:

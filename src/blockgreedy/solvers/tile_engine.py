@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.backends.tiles.watch import stop_was_asked
 from blockgreedy.base.deadline import NEVER, Deadline
-from blockgreedy.problem.null_model import ROUNDING
+from blockgreedy.problem.certificate import ROUNDING, is_believed
 from blockgreedy.solvers.interrupt import Deferred
 
 if TYPE_CHECKING:
@@ -171,8 +171,9 @@ class TileEngine(EngineBase):
         if not scaling.is_identity:
             own = scaling.penalty_in(features, values)
             objective, penalty = objective - penalty + own, own
-        if not dual_value >= 0:  # or infeasible, or not a number: 0 proves that the objective is at least 0
-            dual_value, dual = 0.0, None if dual is None else np.zeros(len(dual))
+        lowest = worker.shard.lowest
+        if not is_believed(dual_value, objective, lowest, worker.shard.f_null):
+            dual_value, dual = lowest, None if dual is None else np.zeros(len(dual))
         gap = max(objective - dual_value, 0.0) if np.isfinite(objective) else np.inf
         self._seconds["guard"] += time.perf_counter() - began
         value = scaling.value_out(objective)

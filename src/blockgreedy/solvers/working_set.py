@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from blockgreedy.backends.cpu import working_set
 from blockgreedy.backends.engine import Counters, Ended, EngineBase, Point
 from blockgreedy.base.deadline import NEVER, Deadline
+from blockgreedy.problem.certificate import ROUNDING
 from blockgreedy.problem.core_problem import CoreProblem
-from blockgreedy.problem.null_model import ROUNDING
 from blockgreedy.solvers.guard import Guarded, guard
 from blockgreedy.solvers.polish import polish
 
@@ -75,7 +75,7 @@ class WorkingSetEngine(EngineBase):
         f_null, floor = -1.0, 0.0
         if self.null is not None:
             null = self.scaling.null_in(self.null)
-            f_null, floor = null.objective, null.floor
+            f_null, floor, tol = null.objective, null.floor, null.tol(tol)
         least = float("inf") if least_alpha is None else self.scaling.alpha_in(least_alpha)
         self._proven_for_all: float | None = None  # the dual value whose point keeps the constraints of all columns
         columns = None if self.some is None else self.some.columns

@@ -20,6 +20,7 @@ from blockgreedy.backends.tiles.recut import Entrants, Recut
 from blockgreedy.backends.tiles.selection import Selection, bins_that_fit
 from blockgreedy.backends.tiles.shard import Shard
 from blockgreedy.backends.tiles.time_left import NO_LIMIT, TimeLeft
+from blockgreedy.problem.certificate import most_penalty
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -193,7 +194,7 @@ class TileSolver:
         return found
 
     def _candidate(self, theta: Array, products: Array, norm: float, best_scale: float) -> Candidate:
-        most = self.objective - self.shard.lowest
+        most = most_penalty(self.objective, self.shard.lowest)
         return Candidate(self.shard, self.norms, theta, products, norm, best_scale, most)
 
     def _products(self, theta: Array, due: Mask) -> Array:
@@ -250,8 +251,8 @@ class TileSolver:
             diagonal = shard.grid.all.reduce(bent[: len(w)], "diagonal")
 
         def product(p: Array, wanted: NDArray[np.int32]) -> Array:
-            own = self._time.told_with(columns.gram_product(p, wanted))
-            found = self._time.heard_in(shard.grid.all.reduce(own, "products")).astype(np.float64)
+            own = self._time.with_flag(columns.gram_product(p, wanted))
+            found = self._time.without_flag(shard.grid.all.reduce(own, "products")).astype(np.float64)
             return found if self._intercept_model is None else found - self._intercept_model.share(p)[wanted]
 
         if self._intercept_model is not None:
@@ -375,7 +376,7 @@ class TileSolver:
         theta = rows.into_domain(self.dual.theta)
         norm = float(np.sqrt(shard.over_rows(float(np.sum(theta * theta)))[0]))
         products = self._products(theta, np.ones(len(weights), dtype=np.bool_))
-        most = loss + penalty - shard.lowest
+        most = most_penalty(loss + penalty, shard.lowest)
         # points are made with a larger margin, for what these products differ by from those
         candidate = Candidate(shard, self.norms, theta, products, norm, 1.0, most, tuning.PRODUCT_ROUNDING)
         ratio = float(shard.largest(candidate.ratio)[0])

@@ -1,4 +1,4 @@
-"""When ranks that work together have to end: rank 0 looks at its clock, and the others take its word."""
+"""When ranks that work together have to end: rank 0 looks at its clock and tells the others by a flag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Numbers = TypeVar("Numbers", bound=np.ndarray[Any, Any])
 
 
 class TimeLeft:
-    """Of one command. Sums over all ranks carry rank 0's word, so that all of them hear it in the same place."""
+    """Of one command. The flag is appended to sums over all ranks, so that all of them see it in the same place."""
 
     def __init__(self, seconds: float = math.inf, leads: bool = True) -> None:
         """``seconds`` are the same on every rank; ``leads``: on rank 0, whose clock counts."""
@@ -24,19 +24,19 @@ class TimeLeft:
     def is_too_short_for(self, work: float, add_up: Callable[..., Numbers]) -> bool:
         """Whether rank 0 has no time for so much work of ``Deadline.has_time_for``, or had none before."""
         if self._is_limited:
-            word = self._leads and not self._deadline.has_time_for(work)
-            self.is_up = self.is_up or bool(add_up(float(word))[0] > 0)
+            flag = self._leads and not self._deadline.has_time_for(work)
+            self.is_up = self.is_up or bool(add_up(float(flag))[0] > 0)
         return self.is_up
 
-    def told_with(self, values: Numbers) -> Numbers:
-        """What this rank adds to a sum over all ranks, with its word. Nothing changes where there is no limit."""
+    def with_flag(self, values: Numbers) -> Numbers:
+        """What this rank adds to a sum over all ranks, with the flag. Nothing changes where there is no limit."""
         if not self._is_limited:
             return values
-        word = self._leads and self._deadline.has_passed()
-        return np.append(values, values.dtype.type(word))  # type: ignore[return-value]
+        flag = self._leads and self._deadline.has_passed()
+        return np.append(values, values.dtype.type(flag))  # type: ignore[return-value]
 
-    def heard_in(self, sums: Numbers) -> Numbers:
-        """The sums that came of it, without the word."""
+    def without_flag(self, sums: Numbers) -> Numbers:
+        """The sums that came of it, without the flag."""
         if not self._is_limited:
             return sums
         self.is_up = self.is_up or bool(sums[-1] > 0)
