@@ -126,3 +126,11 @@ def test_notes_of_pandas_that_cannot_be_read_are_damage_to_the_file(tmp_path, na
         pa.parquet.write_table(table, tmp_path / name)
     with pytest.raises(ValueError, match=f"{name} cannot be read as"):
         bg.load(tmp_path / name, target="y")
+
+
+@pytest.mark.parametrize("do", [bg.load, lambda path, **options: bg.data.convert(path, f"{path}.store", **options)])
+def test_column_names_that_are_no_utf8_are_said_with_the_file(tmp_path, do):
+    path = tmp_path / "latin.csv"
+    path.write_bytes("hôtel,y\n1,0\n2,1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"latin\.csv cannot be read as csv: 'utf-8' codec can't decode"):
+        do(path, target="y")

@@ -104,8 +104,8 @@ def read_schema(path: Path, kind: str, compression: str) -> dict[str, Field]:
             schema = pa.parquet.read_schema(path)
         else:
             schema = _arrow(pa, path, lambda source: source.schema)
-        gone = _index_of_pandas(schema)
-    _check_names(path, kind, schema.names)
+        names, gone = schema.names, _index_of_pandas(schema)  # both may be damaged
+    _check_names(path, kind, names)
     return {own.name: Field(kind_of_type(own.type), type_text(own.type)) for own in schema if own.name not in gone}
 
 

@@ -114,7 +114,7 @@ class _System:
         for _ in range(12):
             missing = aims - self._columns.T @ theta
             error = float(np.max(np.abs(missing), initial=0.0))
-            if error >= best_error:
+            if not error < best_error:  # nor where a step led out of the numbers
                 break
             best, best_error = theta, error
             if error == 0 or not self._until.has_time_for(self._columns.size * self._columns.shape[1]):
