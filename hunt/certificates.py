@@ -12,7 +12,7 @@ from hunt.optimum import minimise
 from hunt.oracle import Exact
 from hunt.outcome import Outcome
 
-_LEAST, _NO_INVERSE = 5e-324, 5.6e-309  # the least number, and what has an inverse beyond float64
+_LEAST, _LEAST_NORMAL = 5e-324, 2.3e-308  # the least number, and the least one with all of its digits, or nearly
 _DRIFT = 1e-13  # of the null model's objective, which no tol comes near: predictions are updated, not recomputed
 
 
@@ -59,7 +59,7 @@ def _check_drift(case: Case, problem: bg.Problem, exact: Exact, solution: bg.Sol
     if outcome.findings or solution.status == "diverged":
         return
     again, true = problem.objective(w, b), exact.primal(w, b)
-    unavoidable = 10 * abs(again - true) + 1e-12 * true + 1e-320
+    unavoidable = max(10 * abs(again - true) + 1e-12 * true + 1e-320, exact.floor(w, b))
     if not abs(solution.objective - true) <= unavoidable:
         outcome.found("drift", f"objective {solution.objective!r}, evaluated anew {again!r}, is {float(true)!r}")
 
@@ -97,7 +97,7 @@ def check_point(
     if not verdict.complaints:
         if not gap >= true - floor:
             outcome.found("false gap", f"reported {gap!r}, is {float(true)!r}; rounding allows {floor:.3g}")
-        if status == "converged" and not true <= case.tol * f_null * (1 + 1e-6) + floor:
+        if status == "converged" and not true <= case.tol * f_null * (1 + 1e-6) + max(floor, exact.least_gap()):
             outcome.found(
                 "false certificate",
                 f"converged to tol={case.tol:.3g}, but the relative gap is {share(true, f_null):.6g}",
@@ -158,7 +158,7 @@ def sound_scales(case: Case, problem: bg.Problem, outcome: Outcome) -> np.ndarra
     exact = Exact(case.X, case.y, **{**case.problem, "alpha": 1.0})
     rounding = 1e-15 * len(exact.y) ** 0.5 * np.max(np.abs(exact.X), axis=0, initial=0) + _LEAST
     right = np.abs(problem.scales - exact.sd) <= 1e-9 * exact.sd + rounding  # not where it is no number
-    constant = (problem.scales == 0) & (exact.sd < _NO_INVERSE)  # its weight could not be written
+    constant = (problem.scales == 0) & (exact.sd < _LEAST_NORMAL)  # its weight could not be written
     if not np.all(right | constant):
         j = int(np.flatnonzero(~(right | constant))[0])
         outcome.found("scales", f"sd of column {j} is {float(exact.sd[j])!r}, not {float(problem.scales[j])!r}")

@@ -154,6 +154,13 @@ class Exact:
             here = max(here, L(1)) * max(L(1), np.max(np.abs(w), initial=L(0)))
         return float(8 * EPS * first + 16 * second + _PROMISED * here)
 
+    def least_gap(self) -> float:
+        """What no tol goes below, as docs/default-solver.md has it: 1e-13 of what a constant leaves of targets."""
+        if self.loss in CLASSIFIERS:
+            return 0.0
+        constant = np.sum(self.omega * (self.y - self.offset)) if self.intercept else L(0)
+        return float(_PROMISED * np.sum(self.omega * self.losses(constant + self.offset)[0]))
+
     def dual(self, theta: Any, w: Any, b: float = 0.0) -> Verdict:
         """D(θ) of the exactly projected θ; the primal point (w, b) weighs what is left beyond a constraint."""
         full = np.asarray(theta, dtype=L)

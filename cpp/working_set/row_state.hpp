@@ -2,6 +2,7 @@
 // same at a trial point along a direction.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,8 @@ class RowState {
     const auto n = static_cast<std::size_t>(n_rows);
     for (auto* v : {&predictions, &theta, &trial_theta, &direction}) v->resize(n);
     for (auto* v : {&root_curvature, &trial_root_curvature}) v->resize(n);
+    const double* weights = problem.row_weights;
+    largest_weight_ = weights ? *std::max_element(weights, weights + n) : 1.0 / static_cast<double>(n_rows);
   }
 
   // Derivatives and curvatures at the predictions; returns the loss.
@@ -56,6 +59,11 @@ class RowState {
   // The loss of other predictions.
   double loss_at(const std::vector<double>& predictions) const;
 
+  // By how much a weight that is free can lower the objective at least, whose column has this derivative and norm.
+  double least_gain(double grad, double norm) const {
+    return grad * grad / (2 * traits_.curvature_bound * largest_weight_ * norm * norm);
+  }
+
   double norm(const std::vector<double>& v) const;
   double sum(const std::vector<double>& v) const;
   const Rows& rows() const { return rows_; }
@@ -78,6 +86,7 @@ class RowState {
 
   const CoreProblem& problem_;
   const LossTraits traits_;
+  double largest_weight_;  // of a row
   const std::int64_t n_rows_;
   Rows rows_;
   bool majorise_ = true;                               // logistic: large negative margins use the majorising parabola

@@ -132,6 +132,8 @@ class Solver final : public WorkingSet {
   }
 
   void certify_anyway(bool repairs) override {
+    // projections onto many equalities would take longer than all iterations
+    if (!repairs && scan_.support.size() > Tuning::Proof::max_joint_equalities && gain_of_one() > enough) return;
     rows_.rows().copy(rows_.theta, rows_.trial_theta);
     if (!dual_point_.try_point(rows_.trial_theta, repairs ? Tuning::Proof::n_repairs : 0, here()))
       scan_is_stale_ = true;
@@ -162,9 +164,7 @@ class Solver final : public WorkingSet {
     const bool cancels = size > Tuning::Proof::cancellation * rows_.norm(is_known ? rows_.predictions : scratch);
     if (cancels) combination_.sum_compensated(terms, base, scratch);
     const double value = rows_.loss_at(is_known && !cancels ? rows_.predictions : scratch) + penalty;
-    auto where = here();
-    where.objective = value;
-    return {value, penalty, dual_point_.recompute(where) - dual_point_.leak(b)};
+    return {value, penalty, dual_point_.recompute(here(value)) - dual_point_.leak(b)};
   }
 
  private:
@@ -364,7 +364,8 @@ class Solver final : public WorkingSet {
     return search_line();
   }
 
-  typename DualPoint<View>::Where here() {
+  typename DualPoint<View>::Where here() { return here(objective); }
+  typename DualPoint<View>::Where here(double objective) {
     using T = Tuning::Proof;
     return {.root = rows_.root_curvature,
             .w = weights,
@@ -375,6 +376,17 @@ class Solver final : public WorkingSet {
             .hopeful = objective - T::hopeful_gap * enough,
             .harmless = penalty > 0 ? T::harmless_share * enough / penalty : 0.0,
             .scan = scan_};
+  }
+
+  // By how much some unpenalised weight alone can lower the objective, at least.
+  double gain_of_one() const {
+    double most = 0;
+    for (const ScannedColumn& entry : scan_.support) {
+      const CoordinatePenalty own = problem_.penalty.at(entry.feature);
+      if (own.l1 == 0 && limits_dual(own, entry.grad))
+        most = std::max(most, rows_.least_gain(entry.grad, entry.norm));
+    }
+    return most;
   }
 
   // Tries θ as a dual point if the gap there would be at most this share of what is asked for, judged by the
@@ -394,6 +406,7 @@ class Solver final : public WorkingSet {
     for (const ScannedColumn& entry : scan_.proposals) count_in(entry);
     const double loss_by_scaling = size * scan_.largest_violation / (1 + scan_.largest_violation);
     if (!(std::fabs(complementarity) + loss_by_scaling <= share * enough)) return;
+    if (gain_of_one() > enough) return;  // there is no proof, however θ is repaired
     const ThreadTeam::PartOfTime part(team_, Tuning::Proof::share_of_time);
     rows_.rows().copy(rows_.theta, rows_.trial_theta);
     if (!dual_point_.try_point(rows_.trial_theta, 0, here())) scan_is_stale_ = true;

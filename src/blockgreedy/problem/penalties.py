@@ -9,6 +9,7 @@ u_j = 0 leaves a feature unpenalised, u_j = inf excludes it (its weight stays 0)
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +39,15 @@ def within_reach(bound: Array, l1: Array, most: float) -> Array:
     return np.where(np.isinf(bound), bound, np.fmin(bound, reach))
 
 
+def _product(exponent: int, a: float, b: float) -> float:
+    """a·b·2^exponent, which alone may leave the range of float64."""
+    (x, i), (y, j) = math.frexp(a), math.frexp(b)
+    try:
+        return math.ldexp(x * y, i + j + exponent)
+    except OverflowError:
+        return math.inf
+
+
 @dataclass(frozen=True)
 class Penalty:
     """All functions work on every coordinate at once; ``at(j)`` narrows to some of them."""
@@ -64,17 +74,22 @@ class Penalty:
         scales = None if self.scales is None else self.scales[j]
         return replace(self, unit=self.unit[j], scales=scales, lower=self.lower[j], upper=self.upper[j])
 
-    def value(self, z: Array) -> float:
-        """Σ_j r_j(z_j); infinite outside of the box."""
+    def value(self, z: Array, exponent: int = 0) -> float:
+        """Σ_j r_j(z_j)·2^exponent; infinite outside of the box."""
         if np.any(z < self.lower) or np.any(z > self.upper):
             return float("inf")
         # alpha·u and scales² may leave the range of float64 where u·z and scales·z do not
         with np.errstate(over="ignore"):
-            size = self.alpha * float(np.sum(self.unit * np.abs(z)))
-            if self.ridge == 0:
-                return size
-            scaled = z if self.scales is None else self.scales * z
-            return size + 0.5 * self.ridge * float(np.dot(scaled, scaled))
+            size = float(np.sum(self.unit * np.abs(z)))
+            scaled = z if self.scales is None or self.ridge == 0 else self.scales * z
+            if exponent == 0:
+                return self.alpha * size + (0.5 * self.ridge * float(np.dot(scaled, scaled)) if self.ridge else 0.0)
+        most = float(np.max(np.abs(scaled), initial=0.0))
+        if not (np.isfinite(size) and np.isfinite(most)):
+            return float("inf")
+        by = math.frexp(most)[1]
+        squares = float(np.sum(np.ldexp(scaled, -by) ** 2))
+        return _product(exponent, self.alpha, size) + _product(exponent + 2 * by, 0.5 * self.ridge, squares)
 
     def prox(self, w: Array, grad: Array, curvature: Array) -> Array:
         """argmin_z curvature/2·(z − w)² + grad·(z − w) + r(z)"""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -159,26 +158,14 @@ class Scaling:
         return -self._exponent if self._exponents is None else self._exponents[features] - self._exponent
 
     def alpha_in(self, alpha: float) -> float:
-        return self._times(alpha, -self._exponent - self._common)
+        try:
+            return math.ldexp(alpha, -self._exponent - self._common)
+        except OverflowError:
+            return sys.float_info.max  # beyond every gradient, as it was
 
     def penalty_in(self, features: Any, values: Array) -> float:
         """What the problem's own penalty says of its own weights, in inner units: no scaling can hide in it."""
-        own = self._problem.penalty_at(features)
-        if self._exponent == 0:
-            return own.value(values)
-        by = -self._exponent  # before they are multiplied, which could underflow
-        with np.errstate(over="ignore"):
-            own = replace(
-                own, alpha=self._times(own.alpha, by), lower=np.ldexp(own.lower, by), upper=np.ldexp(own.upper, by)
-            )
-        return own.value(np.ldexp(values, by))
-
-    @staticmethod
-    def _times(alpha: float, exponent: int) -> float:
-        try:
-            return math.ldexp(alpha, exponent)
-        except OverflowError:
-            return sys.float_info.max  # beyond every gradient, as it was
+        return self._problem.penalty_at(features).value(values, -2 * self._exponent)
 
     def alpha_out(self, alpha: float) -> float:
         return math.ldexp(alpha, self._exponent + self._common)
