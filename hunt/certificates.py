@@ -35,7 +35,7 @@ def check_solution(case: Case, problem: bg.Problem, exact: Exact, solution: bg.S
     if status not in allowed:
         outcome.found("status", f"{status!r} without a reason")
     objective = np.asarray(solution.trace["objective"])
-    _check_drift(case, problem, exact, solution, outcome)
+    _check_drift(case, problem, exact, solution, float(f_null), outcome)
     if case.options.get("method", "auto") == "auto":
         floor = exact.floor(solution.coef, solution.intercept)
         rise = np.max(np.diff(objective), initial=0.0)
@@ -53,13 +53,15 @@ def check_solution(case: Case, problem: bg.Problem, exact: Exact, solution: bg.S
 _FALSE = ("false gap", "false objective", "false certificate", "infeasible dual", "negative gap", "outside bounds")
 
 
-def _check_drift(case: Case, problem: bg.Problem, exact: Exact, solution: bg.Solution, outcome: Outcome) -> None:
+def _check_drift(
+    case: Case, problem: bg.Problem, exact: Exact, solution: bg.Solution, f_null: float, outcome: Outcome
+) -> None:
     """What was carried from step to step is what the same weights have when they are evaluated anew."""
     w, b = solution.coef, solution.intercept
     if outcome.findings or solution.status == "diverged":
         return
     again, true = problem.objective(w, b), exact.primal(w, b)
-    unavoidable = max(10 * abs(again - true) + 1e-12 * true + 1e-320, exact.floor(w, b))
+    unavoidable = 10 * abs(again - true) + 1e-12 * max(true, f_null) + 1e-320
     if not abs(solution.objective - true) <= unavoidable:
         outcome.found("drift", f"objective {solution.objective!r}, evaluated anew {again!r}, is {float(true)!r}")
 

@@ -85,7 +85,8 @@ def test_no_proof_contradicts_itself_where_unpenalised_columns_are_nearly_equal(
         X, other + z, alpha=0.05, penalty_weights=[0, 0, 1], lower=[-most, -most, -np.inf], upper=[most, most, np.inf]
     )
     solution = bg.solve(problem, method)
-    assert problem.duality_gap(solution.coef, dual=solution.dual) >= -1e-9 * problem.null_model.objective
+    rounding = 1e-9 + 1e-15 * np.max(np.abs(solution.coef))  # of predictions, where such weights cancel
+    assert problem.duality_gap(solution.coef, dual=solution.dual) >= -rounding * problem.null_model.objective
 
 
 @pytest.mark.parametrize("method", ["auto", "shotgun"])

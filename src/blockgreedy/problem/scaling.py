@@ -248,7 +248,7 @@ class Scaling:
         if self.is_identity:
             return null
         known: NullModel | None = self.inner.__dict__.get("null_model")
-        if known is None:  # else squares of the targets may have underflown on their way out
+        if known is None or null.objective > 0:  # else squares of the targets have underflown on their way out
             known = null.restated(
                 objective=math.ldexp(null.objective, -2 * self._exponent),
                 floor=math.ldexp(null.floor, -2 * self._exponent),

@@ -18,6 +18,7 @@ from blockgreedy.solvers.working_set import MAX_ITER
 if TYPE_CHECKING:
     from blockgreedy.backends.engine import Engine
     from blockgreedy.base.deadline import Deadline
+    from blockgreedy.problem.null_model import NullModel
 
 Array = NDArray[np.float64]
 
@@ -58,12 +59,24 @@ class Walk:
             self._first,
             tol=tol,
             n_threads=n_threads,
-            null=self.null,
+            null=self._scale(alphas[-1], deadline, n_threads),
             start=start,
             least_alpha=ratio * alphas[-1],
             deadline=deadline,
         )
         self._has_begun = False
+
+    def _scale(self, least: float, deadline: Deadline, n_threads: int) -> NullModel:
+        """The null model with the least objective of all alphas, which ``tol`` is a part of.
+
+        Where l2 falls with alpha and unpenalised weights are held by it, that is the null model of the last one.
+        """
+        if self._ratio == 1 or not self._problem.has_unpenalised:
+            return self.null
+        last = self._at(least).fit_null_model(deadline, n_threads)
+        if last.status != "converged" or last.objective >= self.null.objective:
+            return self.null
+        return self.null.restated(objective=last.objective, floor=min(self.null.floor, last.floor))
 
     @property
     def null_loss(self) -> float:
