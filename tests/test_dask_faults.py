@@ -47,8 +47,9 @@ def set_trap(module, kind, method, call, signum):
     setattr(owner, method, trapped)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client():
+    """Of a cluster of its own: a nanny that dies while it starts a worker again would be missing in the next test."""
     with started() as cluster, distributed.Client(cluster) as client:
         yield client
 
