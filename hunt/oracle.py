@@ -159,7 +159,7 @@ class Exact:
         if self.loss in CLASSIFIERS:
             return 0.0
         constant = np.sum(self.omega * (self.y - self.offset)) if self.intercept else L(0)
-        return float(_PROMISED * np.sum(self.omega * self.losses(constant + self.offset)[0]))
+        return float(1e-13 * np.sum(self.omega * self.losses(constant + self.offset)[0]))
 
     def dual(self, theta: Any, w: Any, b: float = 0.0) -> Verdict:
         """D(θ) of the exactly projected θ; the primal point (w, b) weighs what is left beyond a constraint."""
